@@ -24,9 +24,9 @@ from unittest.mock import patch
 from common import need_data, report, table
 from invented_nation import LEVELS, nation
 from prade import Schema, Task, Unit
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import Execution, single_threaded_blas
+from prade.data.public import Public
 from prade.core.workers import Workers
-from prade.data.public.public import Public
 from prade.tuning import trials
 from prade.tuning.effort import Effort
 from prade.tuning.trials import Draw, Trials, TrialsAhead
@@ -102,7 +102,7 @@ def repeated(tuner: Tuner, known: Known, workers: int) -> tuple[float, int, int]
     """Seconds until the search ends, draws that it asked for, draws that were made in vain."""
     executor = ByHand(workers, known)
     work = partial(tuner.stages.here.work, tuner.task.budget)
-    draws = TrialsAhead(lambda draw, number: known(draw)[0], work, Workers(executor=executor))
+    draws = TrialsAhead(lambda draw, number: known(draw)[0], work, Execution(executor=executor))
     with moved_by(executor), single_threaded_blas():
         tuner._searched(tuner.task.budget, Effort.of(10**6), None, 0, draws)
         draws.close()
@@ -120,7 +120,7 @@ def main() -> None:
     step = max(1, len(schema.coded) // options.columns)
     schema = schema.select([*LEVELS, *schema.coded[::step]])
     task = Task("nation", schema, options.epsilon, Unit(1), LEVELS, files.places)
-    with Tuner(task, Public.of(schema, files.public, LEVELS), threads=1) as tuner:
+    with Tuner(task, Public.of(schema, files.public, LEVELS), execution=Execution(1)) as tuner:
         known = Known(tuner)
         whole, number = alone(tuner, known)
         lines = []

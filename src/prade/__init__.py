@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from prade.core.errors import PradeError as PradeError
     from prade.core.errors import SchemaError as SchemaError
     from prade.core.errors import WorkloadError as WorkloadError
+    from prade.core.execution import Execution as Execution
+    from prade.data.csv_format import CsvFile as CsvFile
     from prade.data.declare.column import Column as Column
     from prade.data.declare.groups import Groups as Groups
     from prade.data.declare.schema import PublishedTotals as PublishedTotals
@@ -59,6 +61,7 @@ _HOMES = {
     "Column": "prade.data.declare.column",
     "CsvFile": "prade.data.read.csv",
     "Estimates": "prade.estimating.levels.estimates",
+    "Execution": "prade.core.execution",
     "Exploration": "prade.tuning.exploration",
     "Groups": "prade.data.declare.groups",
     "Ledger": "prade.privacy.ledger",

@@ -28,9 +28,12 @@ from click.testing import CliRunner, Result
 from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.core.errors import DataError
+from prade.core.execution import cores, finishing, shutting_down
 from prade.core.interrupts import held_back, second_ends
-from prade.core.threads import cores, finishing, shutting_down
-from prade.data.read.tables import read_table, write_table
+from prade.data.tables import read_table, write_table
+from prade.core.threads import cores
+from prade.core.threads import finishing
+from prade.core.threads import shutting_down
 from prade.examples import census_like
 from prade.measuring import run
 from worlds.people import IN_TOWNS, TOWN_PLAN
@@ -254,7 +257,7 @@ def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int
 HANGING = """
 import threading, time
 from prade.cli import main as cli
-from prade.core.threads import several
+from prade.core.execution import several
 
 def wait(number):
     print("ready", flush=True)

@@ -9,7 +9,7 @@ import click
 
 from prade.cli.csv_options import csv_options
 from prade.cli.main import FILE, examples, need_new_file, prade, remark, result, text_table
-from prade.cli.options import Where, cuda_option, worker_options
+from prade.cli.options import Where, worker_options
 from prade.cli.planning_commands import advice_of, as_json, facts_of, force, planning, task_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ PAGE = "explore.html"
 @click.option("--no-page", is_flag=True, help="Write no page about several budgets.")
 @force
 @worker_options
-@cuda_option
 @as_json
 @examples(
     "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
@@ -47,7 +46,6 @@ def plan(
     effort: float,
     seconds: float | None,
     where: Where,
-    cuda: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -65,7 +63,7 @@ def plan(
         raise click.UsageError("several budgets are compared by rehearsal: leave out --no-tune, or give one budget")
     if not several and (page or no_page):
         raise click.UsageError("--page and --no-page are for several budgets, as in --epsilon 0.1,1,10")
-    limits = {"effort": effort, "seconds": seconds, "cuda": cuda}
+    limits = {"effort": effort, "seconds": seconds}
     if several:
         named = str(Path(output).with_name(PAGE)) if page is None else page
         _several(output, None if no_page else named, force, limits, where, as_json, options)
@@ -79,7 +77,6 @@ def plan(
 def _one(
     output: str, force: bool, tune: bool, limits: dict[str, Any], where: Where, as_json: bool, options: dict[str, Any]
 ) -> None:
-    from prade.core.progress import progress_bar
     from prade.pipeline import plan as make_plan
     from prade.planning.coverage import (
         columns_left_out,
@@ -91,8 +88,8 @@ def _one(
     need_new_file(output, force)
     task, table = task_of(**options)
     _remark_on(task, [task.budget])
-    with where.rehearsing(cuda=limits["cuda"]).arguments() as how, progress_bar() as progress:
-        made = make_plan(task, table, tune=tune, progress=progress, **limits, **how)
+    with where.execution() as execution:
+        made = make_plan(task, table, tune=tune, execution=execution, **limits)
     made.save(output)
     if tune:
         remark(advice_of(made) if made.expected else TOO_SMALL)
@@ -128,7 +125,6 @@ def _several(
     options: dict[str, Any],
 ) -> None:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
-    from prade.core.progress import progress_bar
     from prade.reporting.explore_page import write_explore
     from prade.reporting.html import packed
     from prade.tuning.exploration import plan_file
@@ -146,8 +142,8 @@ def _several(
         if Path(page).absolute() in [path.absolute() for path in plans]:
             raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
-    with where.rehearsing(cuda=limits["cuda"]).arguments() as how, progress_bar() as progress:
-        explored = explore(task, table, budgets, progress=progress, **limits, **how)
+    with where.execution() as execution:
+        explored = explore(task, table, budgets, execution=execution, **limits)
     if page is not None:
         write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)
     files = [str(path) for path in explored.save_plans(output)]  # last: who finds the plans finds the page too

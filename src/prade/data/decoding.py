@@ -16,7 +16,7 @@ import numpy as np
 
 from prade.core.arrays import Chances, Flags, Floats, Ints
 from prade.core.errors import DataError
-from prade.core.threads import cores, finishing
+from prade.core.execution import cores, finishing
 from prade.data.cells import one_piece
 from prade.data.columns import AT_ONCE, Columns
 from prade.data.declare.column import Column

@@ -18,6 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
 from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
@@ -141,8 +142,8 @@ class CloserLook:
         tables: dict[int, PlaceTables] = {}
         for k, chosen in enumerate(self.rehearsal.stand_ins):
             release = self.rehearsal.release(plan, k, self.seed)
-            threads = self.rehearsal.threads
-            estimates = Estimates.of(release, chosen.public, plan.settings, threads=threads, cells=chosen.cells)
+            execution = Execution(self.rehearsal.threads)
+            estimates = Estimates.of(release, chosen.public, plan.settings, cells=chosen.cells, execution=execution)
             distances.append(
                 [self._distances(k, group, self._weights(estimates, group)) for group in self._looked_at(k)]
             )
@@ -194,9 +195,11 @@ class CloserLook:
         rows = np.maximum(estimates.totals, FEWEST_ROWS)[:, None]
         sd = np.sqrt(sum_variances(estimates, cells, each, len(each))) / rows
         chosen = np.isin(each, groups)
-        drawn, group = sample_groups(
-            estimates.with_totals(np.where(chosen, estimates.totals, 0.0)), self.seed, threads=self.rehearsal.threads
+        resized, execution = (
+            estimates.with_totals(np.where(chosen, estimates.totals, 0.0)),
+            Execution(self.rehearsal.threads),
         )
+        drawn, group = sample_groups(resized, self.seed, execution=execution)
         answers = estimates.answers[-1]
         found = {}
         for number, place in mine.items():

@@ -11,9 +11,8 @@ import math
 import time
 from dataclasses import dataclass, field
 
-from prade.core.effort import EFFORT, most_seconds
 from prade.core.errors import PradeError
-from prade.core.progress import Progress
+from prade.core.execution import EFFORT, Progress, most_seconds
 
 
 @dataclass

@@ -9,17 +9,17 @@ effort that one would. Nothing here can see private rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from prade.core.effort import EFFORT
-from prade.core.errors import PradeError, many
+from prade.core.errors import PradeError
+from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
+from prade.core.words import many
+from prade.data.public_table import PublicTable
 from prade.core.progress import Progress
-from prade.data.public.table import PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -50,10 +50,7 @@ def explore(
     seconds: float | None = None,
     bias: int | None = CONTEST_BIAS,
     seed: int = 0,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    cuda: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Exploration:
     """Rehearse several budgets on public data, to see what each would buy. This spends nothing.
 
@@ -72,11 +69,11 @@ def explore(
     """
     wanted = budgets_of(task, budgets)
     searches = len(laws_within(task.budget))
-    whole = Effort.of(effort, seconds, progress, times=WHOLE if len(wanted) > 1 else 1, searches=searches)
+    whole = Effort.of(effort, seconds, execution.progress, times=WHOLE if len(wanted) > 1 else 1, searches=searches)
     table = PublicTable.of(public, weight)
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)  # before long rehearsals: a table that `sample` takes no values from fails here
-    with Tuner(task, rows, bias=bias, seed=seed, threads=threads, executor=executor, cuda=cuda) as tuner:
+    with Tuner(task, rows, bias=bias, seed=seed, execution=execution) as tuner:
         closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
         found = _all_rehearsed(tuner, closer, wanted, whole)
     files = table.hashed_files

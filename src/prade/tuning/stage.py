@@ -6,7 +6,6 @@ where the system keeps temporary files. Workers on other machines must see it un
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
@@ -15,11 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 from prade.core.arrays import Floats
-from prade.core.errors import EstimationError
-from prade.core.mapped import open_mapped, write_mapped
-from prade.core.threads import single_threaded_blas
-from prade.core.workers import Shared, Workers, WorkersError
-from prade.estimating.cuda import need_accelerator
+from prade.core.execution import Execution, Shared, WorkersError, open_mapped, single_threaded_blas, write_mapped
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
@@ -67,13 +62,8 @@ def _plan(task: Task, choice: Choice) -> Plan:
 
 
 def opened_stage(folder: Path) -> Stage:
-    """The stage in a scratch folder, for a worker, which must have the accelerator that it is to use."""
+    """The stage in a scratch folder, for a worker."""
     stage: Stage = open_mapped(folder)
-    if stage.rehearsal.accelerator:
-        try:
-            need_accelerator()
-        except EstimationError as error:
-            raise error.within(f"the worker on {socket.gethostname()}") from None
     return stage
 
 
@@ -102,7 +92,7 @@ class Stages:
         if self.executor is None:
             return Trials(partial(self.here.errors, budget), partial(self.here.work, budget))
         task = partial(rehearsed, self._shared, budget)
-        return TrialsAhead(task, partial(self.here.work, budget), Workers.of(executor=self.executor))
+        return TrialsAhead(task, partial(self.here.work, budget), Execution(executor=self.executor))
 
     def close(self) -> None:
         """Remove the scratch folder."""

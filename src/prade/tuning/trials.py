@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
 
 from prade.core.arrays import Floats
-from prade.core.workers import Workers, WorkersError, result_of
+from prade.core.execution import Execution, WorkersError, result_of
 from prade.tuning.choice import Choice
 
 LONGEST_WAIT = 1.0  # seconds until workers are looked at again
@@ -95,7 +95,7 @@ class TrialsAhead(Trials):
     queue, where it would be in the way of what is needed.
     """
 
-    def __init__(self, task: Callable[[Draw, int], Floats], work: Callable[[Draw], float], workers: Workers) -> None:
+    def __init__(self, task: Callable[[Draw, int], Floats], work: Callable[[Draw], float], workers: Execution) -> None:
         super().__init__(lambda draw: task(draw, 0), work)
         self._task = task
         self._started = 0

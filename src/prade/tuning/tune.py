@@ -10,15 +10,13 @@ search will probably ask for next, so that it ends sooner and finds the same. No
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from prade.core.effort import EFFORT
+from prade.core.execution import EFFORT, Execution, single_threaded_blas
+from prade.data.public import Public, group_columns
 from prade.core.progress import Progress
-from prade.core.threads import single_threaded_blas
-from prade.data.public.public import Public, group_columns
 from prade.estimating.cuda import need_accelerator
 from prade.planning.expected import Expected
 from prade.planning.invariants import obeying
@@ -29,7 +27,6 @@ from prade.privacy.budget import Budget, Law
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates
 from prade.tuning.choice import Change, Choice
-from prade.tuning.device_errors import let_go
 from prade.tuning.effort import Effort
 from prade.tuning.one_way_candidates import laws_within, with_least_noise
 from prade.tuning.rehearse import Rehearsal
@@ -104,10 +101,7 @@ def tune(
     bias: int | None = CONTEST_BIAS,
     seed: int = 0,
     weight: str | None = None,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    cuda: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Tuned:
     """A plan for a task, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
 
@@ -117,9 +111,8 @@ def tune(
     The search does as much work as `effort` says, and at least two rehearsals: 1 is about what two idle cores do in a
     second. Under (eps, delta) there are two searches, for two laws of the noise, each with this effort. Work is
     counted, so the result is the same for the same seed on a busy machine and with any number of workers, unless
-    `seconds` pass first (by default 600, or 5 for each 1 of effort). `progress(what, done, all)` reports the work.
-    Rehearsals run in threads of this process, or on the workers of an `executor`: W of them end sooner, or do W times
-    the effort in the same time. With `cuda`, this process or each worker uses its machine's accelerator.
+    `seconds` pass first (by default 600, or 5 for each 1 of effort). Rehearsals run in threads of this process, or on
+    the workers of an executor: W of them end sooner, or do W times the effort in the same time.
 
     >>> from prade import Unit
     >>> from prade.examples import census_like
@@ -129,9 +122,8 @@ def tune(
     >>> tuned.advice.split(":")[0], tuned.finished, len(tuned.trials)
     ('Do not touch the private data at this budget', False, 1)
     """
-    allowed = Effort.of(effort, seconds, progress, searches=len(laws_within(task.budget)))
-    how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda}
-    with Tuner(task, public, bias=bias, seed=seed, weight=weight, **how) as tuner:
+    allowed = Effort.of(effort, seconds, execution.progress, searches=len(laws_within(task.budget)))
+    with Tuner(task, public, bias=bias, seed=seed, weight=weight, execution=execution) as tuner:
         return tuner.tune(task.budget, allowed)
 
 
@@ -149,20 +141,22 @@ class Tuner:
         bias: int | None = CONTEST_BIAS,
         seed: int = 0,
         weight: str | None = None,
-        threads: int | None = None,
-        executor: Executor | None = None,
-        cuda: bool = False,
+        execution: Execution = Execution(),
     ) -> None:
-        if cuda:
-            need_accelerator()
         if not isinstance(public, Public):
             public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
         self.task, self.seed = task, seed
         self.public: Public = obeying(public, task.invariants)
-        how: dict[str, Any] = {"bias": bias, "seed": seed, "threads": threads, "targets": task.targets}
-        how["accelerator"] = cuda
-        self.rehearsal = Rehearsal.of(self.public, task.groups, task.levels, **how)
-        self.stages = Stages(self.rehearsal, task, executor)
+        self.rehearsal = Rehearsal.of(
+            self.public,
+            task.groups,
+            task.levels,
+            bias=bias,
+            seed=seed,
+            threads=execution.threads,
+            targets=task.targets,
+        )
+        self.stages = Stages(self.rehearsal, task, execution.executor)
         with single_threaded_blas():
             of_task = TargetCandidates if task.targets else Candidates
             self.candidates = of_task(self.rehearsal, self.public, task.levels, self._plans(task.budget))
@@ -174,10 +168,8 @@ class Tuner:
         self.close()
 
     def close(self) -> None:
-        """Remove what was written for the workers, and give the accelerator's memory back."""
+        """Remove what was written for the workers."""
         self.stages.close()
-        if self.rehearsal.accelerator:
-            let_go()
 
     def tune(self, budget: Budget, effort: Effort, start: Choice | None = None, noise: int = 0) -> Tuned:
         """The plan for a budget.

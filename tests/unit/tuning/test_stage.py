@@ -6,16 +6,17 @@ import pickle
 import signal
 import threading
 import time
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from prade import EstimationError, Task, Unit, explore, plan
-from prade.core.workers import WorkersError
-from prade.data.public.public import Public
+from prade import Task, Unit, explore, plan
+from prade.core.execution import Execution, WorkersError
+from prade.data.public import Public
+from prade import EstimationError
 from prade.estimating import cuda
 from prade.privacy.budget import Budget
 from prade.tuning import stage, trials
@@ -61,7 +62,7 @@ def tuned(task, small, **options):
 
 @pytest.fixture(scope="module")
 def on_threads(task, small):
-    return tuned(task, small, threads=2)
+    return tuned(task, small, execution=Execution(2))
 
 
 def told(found):
@@ -91,11 +92,11 @@ def dask():
 
 def test_threads_that_share_the_stand_ins_find_the_same(task, small, on_threads, scratch):
     with ThreadPoolExecutor(3) as pool:
-        assert told(tuned(task, small, executor=pool)) == told(on_threads)
+        assert told(tuned(task, small, execution=Execution(executor=pool))) == told(on_threads)
 
 
 def test_processes_find_the_same_and_the_scratch_folder_is_removed(task, small, on_threads, processes, scratch):
-    found = tuned(task, small, executor=processes)
+    found = tuned(task, small, execution=Execution(executor=processes))
     assert told(found) == told(on_threads)
     assert found.in_vain > 0 == on_threads.in_vain
     assert list(scratch.iterdir()) == []
@@ -110,17 +111,17 @@ def test_dask_finds_the_same_though_a_worker_is_killed_in_the_middle(task, small
 
     killer = threading.Thread(target=kill)
     killer.start()
-    assert told(tuned(task, small, executor=dask.get_executor())) == told(on_threads)
+    assert told(tuned(task, small, execution=Execution(executor=dask.get_executor()))) == told(on_threads)
     killer.join()
     assert list(scratch.glob(f"{SCRATCH}*")) == []
 
 
 def test_plan_and_explore_take_an_executor(task, small, processes, scratch):
     """The effort ends the search before its end, at the same place with and without workers."""
-    made = plan(task, small.public, effort=0.4, executor=processes)
+    made = plan(task, small.public, effort=0.4, execution=Execution(executor=processes))
     assert "Not every candidate was tried with effort 0.4" in made.expected.advice
     assert made.to_toml() == plan(task, small.public, effort=0.4).to_toml()
-    (explored,) = explore(task, small.public, [5], effort=0.4, executor=processes).plans
+    (explored,) = explore(task, small.public, [5], effort=0.4, execution=Execution(executor=processes)).plans
     assert explored.to_toml() == made.to_toml()
     assert list(scratch.iterdir()) == []
 
@@ -164,7 +165,7 @@ def test_a_pool_that_dies_is_an_error_in_words_and_the_folder_is_removed(task, s
     monkeypatch.setattr(stage, "rehearsed", die)
     pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork"))
     with pool, pytest.raises(WorkersError, match="the workers have stopped"):
-        tuned(task, small, executor=pool)
+        tuned(task, small, execution=Execution(executor=pool))
     assert list(scratch.iterdir()) == []
 
 
@@ -175,29 +176,6 @@ def test_workers_that_do_not_see_the_folder_say_so(task, small, processes):
         stages.trials(Budget.pure(1)).errors(Draw(Choice((("SEX",),), ((0, ()),)), 0, 0))
 
 
-class Elsewhere(Executor):
-    """A worker of another machine: what it is sent is a copy, and it has no accelerator."""
-
-    def submit(self, work, *arguments):
-        future, sent = Future(), pickle.loads(pickle.dumps((work, arguments)))
-        try:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(cuda, "why_not", lambda: "CuPy is not installed")
-                future.set_result(sent[0](*sent[1]))
-        except Exception as error:
-            future.set_exception(pickle.loads(pickle.dumps(error)))
-        return future
-
-
-def test_workers_without_an_accelerator_say_so(task, small, scratch, monkeypatch):
-    monkeypatch.setattr(cuda, "why_not", lambda: "")  # this process has one
-    monkeypatch.setattr("prade.tuning.tune.let_go", lambda: None)
-    message = r"the worker on .*: there is no accelerator to estimate on, because CuPy is not installed; leave out cuda"
-    with pytest.raises(EstimationError, match=message):
-        tuned(task, small, executor=Elsewhere(), cuda=True)
-    assert list(scratch.iterdir()) == []
-
-
 def test_a_full_disk_is_an_error_in_words_and_nothing_stays(task, small, processes, scratch, monkeypatch):
     def full(value, folder):
         (folder / "arrays").write_bytes(b"half of it")
@@ -205,7 +183,7 @@ def test_a_full_disk_is_an_error_in_words_and_nothing_stays(task, small, process
 
     monkeypatch.setattr(stage, "write_mapped", full)
     with pytest.raises(WorkersError, match=r"No space left on device\): set TMPDIR to a folder with more room"):
-        tuned(task, small, executor=processes)
+        tuned(task, small, execution=Execution(executor=processes))
     assert list(scratch.iterdir()) == []
 
 
@@ -228,7 +206,7 @@ def test_an_interrupt_stops_at_once_and_cancels_what_has_not_begun(task, small, 
     monkeypatch.setattr(stage, "rehearsed", slow)
     monkeypatch.setattr(trials, "wait", interrupted)
     with Noted(1) as pool:
-        tuner = Tuner(task, small.public, bias=None, executor=pool)
+        tuner = Tuner(task, small.public, bias=None, execution=Execution(executor=pool))
         with pytest.raises(KeyboardInterrupt):
             tuner.tune(Budget.pure(1), Effort.of(600))
         assert sum(future.cancelled() for future in sent) == len(sent) - 1 > 0

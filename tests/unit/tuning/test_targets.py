@@ -9,7 +9,8 @@ import pytest
 
 from prade import Ask, Budget, Level, Plan, Target, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
-from prade.data.public.public import Public
+from prade.core.execution import Execution
+from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
 from prade.queries.marginal import Marginal
@@ -182,7 +183,9 @@ def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
 def test_workers_find_the_same_plan_for_targets(data, tuned):
     wanted = Target(["RACE x EMPLOY"], by=LEVELS)
     with ThreadPoolExecutor(2) as threads:
-        found = tune(task_of(data, wanted, epsilon=1), data.public, effort=600, bias=None, executor=threads)
+        found = tune(
+            task_of(data, wanted, epsilon=1), data.public, effort=600, bias=None, execution=Execution(executor=threads)
+        )
     assert found.plan.to_toml() == tuned[1].plan.to_toml()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from prade.core.errors import DataError
-from prade.core.workers import Workers, WorkersError
+from prade.core.execution import Execution, WorkersError
 from prade.tuning.choice import Choice
 from prade.tuning.effort import Effort
 from prade.tuning.search import Search
@@ -75,7 +75,7 @@ def test_workers_that_run_ahead_do_not_change_what_is_found(number, effort):
     assert alone.best != START
     alone.climb_with_more_draws(Candidates())
     with ThreadPoolExecutor(number) as pool:
-        ahead = search_with(made, Workers.of(executor=pool), effort)
+        ahead = search_with(made, Execution(executor=pool), effort)
         assert ahead.climb(Candidates()) == (effort > 50)
         ahead.climb_with_more_draws(Candidates())
         assert (ahead.trials, ahead.best) == (alone.trials, alone.best)
@@ -96,7 +96,7 @@ def test_more_workers_do_the_same_sooner():
     for number in (1, 4):
         with ThreadPoolExecutor(number) as pool:
             began = time.monotonic()
-            search = search_with(slow, Workers.of(executor=pool), 60)
+            search = search_with(slow, Execution(executor=pool), 60)
             search.climb(Candidates())
             took[number], tried[number] = time.monotonic() - began, search.trials
             search.draws.close()
@@ -138,7 +138,7 @@ def test_a_draw_is_made_once_and_only_free_workers_make_what_is_merely_likely():
         return np.zeros(1)
 
     with ThreadPoolExecutor(2) as pool:
-        trials = TrialsAhead(work, one, Workers.of(executor=pool))
+        trials = TrialsAhead(work, one, Execution(executor=pool))
         draws = [Draw(START, 0, seed) for seed in range(50)]
         trials.expect(iter(draws[1:]))
         in_hand = []
@@ -172,7 +172,7 @@ def test_when_the_best_choice_changes_what_has_not_begun_is_let_go():
             self._max_workers = 2
 
     with TwoAnnounced() as pool:
-        trials = TrialsAhead(work, one, Workers.of(executor=pool))
+        trials = TrialsAhead(work, one, Execution(executor=pool))
         trials.need([Draw(START, 0, 0)])
         trials.expect(Draw(START, 0, seed) for seed in range(10, 20))
         trials._fill()  # number 10 waits behind number 0
@@ -190,7 +190,7 @@ def test_a_draw_that_fails_matters_only_if_it_is_asked_for():
         return np.zeros(1)
 
     with ThreadPoolExecutor(1) as pool:
-        trials = TrialsAhead(work, one, Workers.of(executor=pool))
+        trials = TrialsAhead(work, one, Execution(executor=pool))
         trials.expect(Draw(START, 0, seed) for seed in range(4))
         for seed in (0, 2, 3):
             trials.errors(Draw(START, 0, seed))
@@ -203,18 +203,18 @@ def test_workers_that_are_gone_or_were_shut_down_are_an_error_in_words():
         raise BrokenExecutor("a process died")
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(WorkersError, match="the workers have stopped"):
-        TrialsAhead(gone, one, Workers.of(executor=pool)).errors(Draw(START, 0, 0))
+        TrialsAhead(gone, one, Execution(executor=pool)).errors(Draw(START, 0, 0))
 
     class Broken(ThreadPoolExecutor):
         def submit(self, *arguments):
             raise BrokenExecutor("a process died earlier")
 
     with Broken(1) as pool, pytest.raises(WorkersError, match="the workers have stopped"):
-        TrialsAhead(gone, one, Workers.of(executor=pool)).errors(Draw(START, 0, 0))
+        TrialsAhead(gone, one, Execution(executor=pool)).errors(Draw(START, 0, 0))
 
     hold = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        trials = TrialsAhead(lambda draw, number: hold.wait(10), one, Workers.of(executor=pool))
+        trials = TrialsAhead(lambda draw, number: hold.wait(10), one, Execution(executor=pool))
         trials.need([Draw(START, 0, 0), Draw(START, 0, 1)])
         pool.shutdown(wait=False, cancel_futures=True)
         with pytest.raises(WorkersError, match="the workers were shut down"):

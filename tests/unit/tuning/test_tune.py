@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from prade import Task
-from prade.core.errors import DataError, PradeError, many
+from prade.core.errors import DataError, PradeError
+from prade.core.execution import Execution
+from prade.core.words import many
 from prade.data.declare.schema import Schema
 from prade.data.public.public import Public
 from prade.planning.expected import Expected
@@ -201,7 +203,7 @@ def test_the_same_seed_finds_the_same_and_another_may_not(few):
 
 def test_no_effort_is_the_simplest_plan(data):
     told = []
-    found = tuned_for(data, 5, effort=0, progress=lambda *news: told.append(news))
+    found = tuned_for(data, 5, effort=0, execution=Execution(progress=lambda *news: told.append(news)))
     assert not found.finished
     assert len(found.trials) == 1
     assert "Not every candidate was tried with effort 0: more effort" in found.advice
@@ -236,7 +238,9 @@ def test_a_slow_machine_finds_the_same_plan(data, monkeypatch):
 
 def test_progress_says_how_much_of_the_effort_is_done(data):
     told = []
-    found = tuned_for(data, 5, effort=0.5, progress=lambda what, done, whole: told.append((done, whole)))
+    found = tuned_for(
+        data, 5, effort=0.5, execution=Execution(progress=lambda what, done, whole: told.append((done, whole)))
+    )
     done = [each for each, _ in told[:-1]]
     assert {whole for _, whole in told[:-1]} == {0.5}
     assert done == sorted(done)
@@ -496,7 +500,9 @@ def tuner_of(data):
 
     The usual law is as much better in some groups as it is worse in others.
     """
-    with Tuner(Task("people", data.schema, APPROX, Unit(1), LEVELS, data.groups), data.public, threads=1) as tuner:
+    with Tuner(
+        Task("people", data.schema, APPROX, Unit(1), LEVELS, data.groups), data.public, execution=Execution(1)
+    ) as tuner:
 
         def of(error):
             def errors(draw):
@@ -555,7 +561,9 @@ def test_a_start_has_a_share_for_totals_that_suits_its_law(data):
     candidates = candidates_for(data, small)
     shares = [candidates.simplest(law).total for law in laws_within(small)]
     assert shares[0] < shares[1]
-    with Tuner(Task("people", data.schema, small, Unit(1), LEVELS, data.groups), data.public, threads=1) as tuner:
+    with Tuner(
+        Task("people", data.schema, small, Unit(1), LEVELS, data.groups), data.public, execution=Execution(1)
+    ) as tuner:
         seen = []
 
         def errors(draw):
@@ -631,7 +639,9 @@ def test_trust_is_a_candidate_where_answers_stay_raw(data):
 @pytest.fixture(scope="module")
 def one_table(data):
     """Plans for everybody as one group, by epsilon: each is searched once."""
-    return cache(lambda epsilon: tune(Task("people", data.schema, epsilon), data.public, effort=600, threads=1))
+    return cache(
+        lambda epsilon: tune(Task("people", data.schema, epsilon), data.public, effort=600, execution=Execution(1))
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "columns", "left"), [(2, 2, 0.9), (20, 4, 0.1)], ids=["pairs", "all columns"])
@@ -725,7 +735,9 @@ def test_large_tables_need_many_rows_and_little_noise(data):
 
 def test_own_is_a_candidate_where_public_rows_of_the_same_places_are(few):
     groups = few.public.select(["PLACE"]).group_by("PLACE").aggregate([])
-    found = tune(Task("x", few.schema, 5, levels=["PLACE"], groups=groups), few.public, effort=600, threads=1)
+    found = tune(
+        Task("x", few.schema, 5, levels=["PLACE"], groups=groups), few.public, effort=600, execution=Execution(1)
+    )
     assert any(trial.what.startswith("own") for trial in found.trials)
 
 
