@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from prade.core.errors import SchemaError as SchemaError
     from prade.core.errors import WorkloadError as WorkloadError
     from prade.core.execution import Execution as Execution
-    from prade.data.csv_format import CsvFile as CsvFile
     from prade.data.declare.column import Column as Column
     from prade.data.declare.groups import Groups as Groups
     from prade.data.declare.schema import PublishedTotals as PublishedTotals

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from prade.core.execution import Execution
-    from prade.data.public_files import PublicFiles
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicFiles, PublicTable
     from prade.planning.plan import Plan
 
 public_again = click.option(

@@ -11,7 +11,6 @@ import numba
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.arrays import Ints
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import smallest_unsigned
-from prade.core.errors import DataError
+from prade.core.errors import DataError, many
 from prade.core.execution import finishing
-from prade.core.words import many
 from prade.data.cell_types import python_values
 from prade.data.cells import one_piece
 from prade.data.columns import Columns

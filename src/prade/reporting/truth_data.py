@@ -61,8 +61,8 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.execution import Execution
-from prade.data.copied_share import copies_in_words
 from prade.data.declare.display import group_texts
+from prade.data.read.files import copies_in_words
 from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.derived_files import kept_rows
 from prade.reporting.html import packed

@@ -21,14 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Ints, shared_out, smallest_unsigned
-from prade.core.chances import Chances
-from prade.core.errors import DataError, EstimationError, PradeError
+from prade.core.arrays import Chances, Ints, shared_out, smallest_unsigned
+from prade.core.errors import DataError, EstimationError, PradeError, closest
 from prade.core.execution import Execution, Shared, WorkersError
 from prade.core.numbers import whole
-from prade.core.words import closest
-from prade.core.progress import Progress
-from prade.core.workers import Workers
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.declare.column import Column

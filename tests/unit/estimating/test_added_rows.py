@@ -13,7 +13,6 @@ from prade import EstimationError, Level, Plan, Release, Rule, Schema, Unit, Wor
 from prade import report as make_report
 from prade import sample as drawn_sample
 from prade.core.execution import Execution
-from prade.data.copied_share import copied_share
 from prade.data.information import Information
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable

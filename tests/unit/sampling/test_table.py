@@ -10,7 +10,6 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.copied_share import copied_share
 from prade.data.decoding import Decoder
 from prade.data.public.public import Public
 from prade.data.read.files import copied_share

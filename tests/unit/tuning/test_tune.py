@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from prade import Task
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError, PradeError, many
 from prade.core.execution import Execution
-from prade.core.words import many
 from prade.data.declare.schema import Schema
 from prade.data.public.public import Public
 from prade.planning.expected import Expected
