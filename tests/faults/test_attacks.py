@@ -28,7 +28,7 @@ from prade.data.public.table import PublicFiles
 from prade.data.read.csv import CsvFormat, csv_batches
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 DAY = datetime.date
 CAP = Budget.pure(3)

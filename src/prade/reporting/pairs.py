@@ -16,7 +16,7 @@ from prade.core.arrays import Floats, mass_per_cell
 from prade.core.execution import Execution, several
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.error_bars import AT_ONCE
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.reporting.facts import Facts, View, cells_of, deviations
 from prade.reporting.html import packed
 

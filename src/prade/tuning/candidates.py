@@ -22,7 +22,7 @@ from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
 from prade.privacy.budget import Law
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.tuning.choice import Change, Choice
 from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
 from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from prade.planning.expected import Expected, TargetError
 from prade.planning.plan import Plan
-from prade.planning.settings import Settings
+from prade.planning.settings import Expected, Settings, TargetError
 from prade.tuning.expectation import expected_in_another
 from prade.tuning.rehearse import Rehearsal
 

@@ -16,13 +16,11 @@ from prade.core.arrays import Floats
 from prade.core.errors import many
 from prade.core.numbers import readable
 from prade.data.declare.display import described
-from prade.data.public.table import PublicFiles
-from prade.planning.coverage import columns_left_out
-from prade.planning.plan import Plan
+from prade.data.public_files import PublicFiles
+from prade.planning.plan import Plan, columns_left_out
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
-from prade.privacy.meaning import meaning
-from prade.privacy.protection import weakness
+from prade.privacy.protection import meaning, weakness
 from prade.tuning.closer_look import CloserLook, LevelError, Look, Place
 from prade.tuning.elbow import elbow
 from prade.tuning.stand_ins import WORDS

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from prade.data.declare.schema import Schema
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.tuning.gain import Columns, StandInLevel
 
 # Shares of the prior's weight on added rows, upwards and downwards: the error is flat around the best.

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.planning.expected import Expected
 from prade.planning.plan import Plan
+from prade.planning.settings import Expected
 from prade.tuning.ahead import Ladders, Outlook, likely_draws
 from prade.tuning.candidates import Candidates
 from prade.tuning.choice import Change, Choice

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from prade.core.errors import many
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.core.words import many
+from prade.queries.parts import Marginal, Part
 from prade.tuning.candidates import Candidates
 from prade.tuning.choice import Change, Choice
 

@@ -13,7 +13,7 @@ from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.tuning.choice import Choice
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.target_errors import REST, WantedErrors

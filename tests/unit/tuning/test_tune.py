@@ -16,13 +16,13 @@ from prade import Task
 from prade.core.errors import DataError, PradeError, many
 from prade.core.execution import Execution
 from prade.data.declare.schema import Schema
-from prade.data.public.public import Public
+from prade.data.public import Public
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
-from prade.planning.settings import Settings
+from prade.planning.settings import Expected, Settings
 from prade.privacy.budget import Budget
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
 from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, OWN, RAW_PAIRS, Candidates
 from prade.tuning.choice import Choice
