@@ -19,10 +19,8 @@ from prade.core.errors import DataError, PradeError, WorkloadError, closest
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema, invariants_of
 from prade.data.declare.schema_file import one_line_arrays
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
 from prade.data.read.csv import CsvFormat
-from prade.planning.expected import Expected
-from prade.planning.expected import TargetError
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import IN_EARLIER_FILES, Expected, Settings, TargetError
 from prade.planning.task import Target, targets_of_tables

@@ -24,13 +24,7 @@ from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
 from prade.core.execution import versions
 from prade.core.files import replace_file
-from prade.data.tables import write_table
-from prade.release.file_names import CARRIED
-from prade.release.file_names import ESTIMATES
-from prade.release.file_names import SUPPORT
-from prade.release.file_names import SYNTHETIC
-from prade.release.file_names import SYNTHETIC_PARTS
-from prade.release.file_names import WEIGHTS
+from prade.data.read.tables import write_table
 from prade.release.release import Release, file_hash, read_sealed, sealed_text
 
 ESTIMATES, SUPPORT, SYNTHETIC = "estimates.parquet", "support.parquet", "synthetic.parquet"

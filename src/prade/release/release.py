@@ -20,8 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prade.core.arrays import Floats
-from prade.core.arrays import PreciseMean
+from prade.core.arrays import Floats, PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, EstimationError, PradeError, Remark
 from prade.core.files import sha256_of

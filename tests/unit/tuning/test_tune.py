@@ -16,8 +16,7 @@ from prade import Task
 from prade.core.errors import DataError, PradeError, many
 from prade.core.execution import Execution
 from prade.data.declare.schema import Schema
-from prade.data.public import Public
-from prade.planning.expected import Expected
+from prade.data.public.public import Public
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Expected, Settings
