@@ -24,7 +24,7 @@ _HOMES = {
     "Decoder": "prade.data.decoding",
     "Groups": "prade.data.declare.groups",
     "Prior": "prade.data.prior",
-    "Public": "prade.data.public",
+    "Public": "prade.data.public.public",
     "PublicTable": "prade.data.public.table",
     "Schema": "prade.data.declare.schema",
     "encode": "prade.data.encoding",
