@@ -1,4 +1,4 @@
-"""Compiled functions without the interpreter's lock: inner loops, systematic samples, and LAPACK's tridiagonal form."""
+"""Compiled functions without the interpreter's lock: the inner loops of this project, systematic samples, LAPACK."""
 
 from __future__ import annotations
 
