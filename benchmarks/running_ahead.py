@@ -25,7 +25,7 @@ from common import need_data, report, table
 from invented_nation import LEVELS, nation
 from prade import Schema, Task, Unit
 from prade.core.execution import Execution, single_threaded_blas
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.tuning import trials
 from prade.tuning.effort import Effort
 from prade.tuning.trials import Draw, Trials, TrialsAhead

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.words import many
+from prade.core.errors import many
 from prade.data.information import Information
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
 from prade.privacy.budget import Law

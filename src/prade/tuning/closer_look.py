@@ -20,7 +20,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.estimates import Estimates

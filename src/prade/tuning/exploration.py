@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
+from prade.core.errors import many
 from prade.core.numbers import readable
-from prade.core.words import many
 from prade.data.declare.display import described
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
 from prade.planning.plan import Plan, columns_left_out
 from prade.planning.task import Task
 from prade.privacy.budget import Budget

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from prade.core.errors import PradeError
+from prade.core.errors import PradeError, many
 from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
-from prade.core.words import many
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings

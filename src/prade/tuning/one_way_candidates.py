@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.words import many
+from prade.core.errors import many
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget, Law
 from prade.tuning.choice import Change, Choice

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from prade.core.execution import EFFORT, Execution, single_threaded_blas
-from prade.data.public import Public, group_columns
+from prade.data.public.public import Public, group_columns
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Expected, Settings

@@ -15,7 +15,7 @@ import pytest
 
 from prade import Task, Unit, explore, plan
 from prade.core.execution import Execution, WorkersError
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.privacy.budget import Budget
 from prade.tuning import stage, trials
 from prade.tuning.choice import Choice
