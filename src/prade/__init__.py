@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from prade.scoring.score import Score as Score
     from prade.scoring.score import score as score
     from prade.synthesizer import Synthesizer as Synthesizer
-    from prade.tuning.exploration import Exploration as Exploration
+    from prade.tuning.explore import Exploration as Exploration
     from prade.tuning.explore import explore as explore
 
 _VERBS = ("plan", "measure", "estimate", "sample", "report")
@@ -59,7 +59,7 @@ _HOMES = {
     "Column": "prade.data.column",
     "CsvFile": "prade.data.csv_format",
     "Estimates": "prade.estimating.levels.estimates",
-    "Exploration": "prade.tuning.exploration",
+    "Exploration": "prade.tuning.explore",
     "Groups": "prade.data.groups",
     "Ledger": "prade.privacy.ledger",
     "Level": "prade.planning.questions",

@@ -97,7 +97,7 @@ def plan(
     made = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
-            how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda, "progress": progress}
+            how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
             made = tuned(task, rows, effort=effort, seconds=seconds, **how).plan
     return expecting_change(made, table).with_public(table.hashed_files)
 

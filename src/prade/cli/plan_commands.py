@@ -11,12 +11,12 @@ from prade.cli.console import FILE, need_new_file, text_table
 from prade.cli.csv_options import csv_options
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import advice_of, as_json, facts_of, force, planning, task_of
-from prade.cli.worker_options import Where, cuda_option, worker_options
+from prade.cli.worker_options import Where, worker_options
 
 if TYPE_CHECKING:
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
-    from prade.tuning.exploration import Exploration
+    from prade.tuning.explore import Exploration
 
 TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
 PAGE = "explore.html"
@@ -30,7 +30,6 @@ PAGE = "explore.html"
 @click.option("--no-page", is_flag=True, help="Write no page about several budgets.")
 @force
 @worker_options
-@cuda_option
 @as_json
 @examples(
     "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
@@ -48,7 +47,6 @@ def plan(
     effort: float,
     seconds: float | None,
     where: Where,
-    cuda: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -66,7 +64,7 @@ def plan(
         raise click.UsageError("several budgets are compared by rehearsal: leave out --no-tune, or give one budget")
     if not several and (page or no_page):
         raise click.UsageError("--page and --no-page are for several budgets, as in --epsilon 0.1,1,10")
-    limits = {"effort": effort, "seconds": seconds, "cuda": cuda}
+    limits = {"effort": effort, "seconds": seconds}
     if several:
         named = str(Path(output).with_name(PAGE)) if page is None else page
         _several(output, None if no_page else named, force, limits, where, as_json, options)
@@ -92,7 +90,7 @@ def _one(
     need_new_file(output, force)
     task, table = task_of(**options)
     _remark_on(task, [task.budget])
-    with where.rehearsing(cuda=limits["cuda"]).arguments() as how, progress_bar() as progress:
+    with where.arguments() as how, progress_bar() as progress:
         made = make_plan(task, table, tune=tune, progress=progress, **limits, **how)
     made.save(output)
     if tune:
@@ -132,8 +130,7 @@ def _several(
     from prade.core.progress import progress_bar
     from prade.reporting.explore_page import write_explore
     from prade.reporting.packing import packed
-    from prade.tuning.exploration import plan_file
-    from prade.tuning.explore import budgets_of, explore
+    from prade.tuning.explore import budgets_of, explore, plan_file
 
     kind = "epsilon" if options["epsilon"] else "rho"
     amounts = [amount.strip() for amount in options[kind].split(",")]
@@ -147,7 +144,7 @@ def _several(
         if Path(page).absolute() in [path.absolute() for path in plans]:
             raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
-    with where.rehearsing(cuda=limits["cuda"]).arguments() as how, progress_bar() as progress:
+    with where.arguments() as how, progress_bar() as progress:
         explored = explore(task, table, budgets, progress=progress, **limits, **how)
     if page is not None:
         write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)

@@ -19,8 +19,7 @@ from prade.scoring.score import joint_errors
 from prade.tuning.choice import Choice
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort
-from prade.tuning.exploration import listed, plan_file
-from prade.tuning.explore import budgets_of, order_of
+from prade.tuning.explore import budgets_of, listed, order_of, plan_file
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.stand_ins import TooSmall

@@ -11,9 +11,8 @@ from prade.data.schema import Schema
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload
-from prade.tuning.effort import Effort
+from prade.tuning.effort import Effort, work_of
 from prade.tuning.tune import Tuner
-from prade.tuning.work import work_of
 
 SCHEMA = Schema.from_mbi({"a": 40, "b": 40, "c": 40, "d": 2, "e": 30})
 GROUPS = Groups.of({"STATE": [1, 1, 2, 2], "PLACE": [1, 2, 3, 4]})
