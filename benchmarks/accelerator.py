@@ -1,6 +1,6 @@
 """An accelerator beside the processor: the estimate of an invented nation, stage by stage, and rehearsals a second.
 
-Nothing but invented people (`prade.data.invented`), so it runs on a machine that has no tables:
+Nothing but invented people (`prade.examples`), so it runs on a machine that has no tables:
 
     python benchmarks/accelerator.py                                  # 1,200 places; some minutes
     python benchmarks/accelerator.py --states 4 --places 10 --persons 40000 --seconds 2 --processor-only
@@ -28,7 +28,6 @@ from common import report, table
 from prade import Ledger, Release, Task, Unit, estimate, measure, plan
 from prade.core.local_processes import processes
 from prade.core.threads import cores
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.public_table import PublicTable
 from prade.data.tables import write_table
@@ -38,7 +37,8 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.foundation import Foundation
 from prade.estimating.levels.level_smoothing import LevelSmoothing
 from prade.estimating.levels.public_cells import PublicCells
-from prade.tuning.trials import Draw
+from prade.examples import census_like
+from prade.tuning.search import Draw
 from prade.tuning.tune import Tuner
 
 LEVELS = ("STATE", "PLACE")

@@ -16,8 +16,8 @@ from common import DATA, need_data, report, table
 from prade import Plan, Task, Unit, explore
 from prade.core.arrays import Floats
 from prade.core.threads import cores
-from prade.data.invented import census_like
 from prade.data.public_table import PublicTable
+from prade.examples import census_like
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import tune
 

@@ -24,9 +24,9 @@ from prade import Budget, Ledger, Plan, Release, Settings, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.data.encoding import encode
 from prade.data.groups import Groups
-from prade.data.invented_years import CensusYears, census_years
 from prade.data.tables import write_table
 from prade.estimating.levels.estimates import Estimates
+from prade.examples import CensusYears, census_years
 
 LEVELS = ["STATE", "PLACE"]
 FIRST, CHAINED, LAW = WAYS = "first public table", "chained", "the year's own law"

@@ -22,9 +22,8 @@ from common import DATA, need_data, report, table
 from prade import Budget, Column, Plan, Schema, Task
 from prade.data.encoding import Coded
 from prade.data.public import Public, kept
-from prade.diagnosis.diagnose import diagnosed
-from prade.diagnosis.findings import Diagnosis
-from prade.diagnosis.null_draws import drawn_noise
+from prade.diagnosis.diagnose import Diagnosis, diagnosed
+from prade.diagnosis.null import drawn_noise
 
 SIZES = {"TEN": 4, "SEX": 2, "AGE": 8, "RARE": 6, "BIG": 15}
 SCHEMA = Schema(

@@ -25,10 +25,10 @@ from common import DATA, need_data, report, table
 from prade import Ask, Budget, Groups, Level, Plan, Schema, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.data.encoding import encode
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.tables import read_table
 from prade.estimating.levels.estimates import Estimates
+from prade.examples import census_like
 from prade.planning.settings import Settings
 from prade.queries.query import parse
 from simulated import numbers_of, released

@@ -34,7 +34,7 @@ from prade.pipeline import sample
 from prade.planning.settings import Settings
 from prade.sampling.table import sample_groups
 from prade.scoring.distances import mean_distance
-from prade.scoring.public_baseline import public_errors
+from prade.scoring.evaluation import public_errors
 from prade.scoring.score import Score, chosen_pairs, score
 from prade.tuning.tune import Tuned, tune
 

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 from common import report, table
 from prade import Groups, Schema, Task, Unit
 from prade.data.encoding import encode
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate
+from prade.examples import census_like
 from prade.scoring.distances import WORST, mean_distance
-from prade.scoring.public_baseline import PublicBaseline
+from prade.scoring.evaluation import PublicBaseline
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.tune import tune
 from simulated import numbers_of, released

@@ -16,11 +16,11 @@ import numpy as np
 from common import need_data, report, table
 from jobs import acs
 from prade import Ask, Budget, Groups, Level, Plan, Unit, Workload
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.totals import estimated_totals, estimated_totals_variance
+from prade.examples import census_like
 from prade.tuning.rehearse import Rehearsal
 
 EVERY = {"0.1": 9, "0.3": 4, "1": 2}  # of the columns, one in so many is asked for

@@ -25,8 +25,8 @@ from prade.core.workers import Workers
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import write_sample
 from prade.reporting.truth import coded_rows
-from prade.sampling.group_draws import drawn_batches
-from prade.sampling.improve import Search
+from prade.sampling.draw import Search
+from prade.sampling.table import drawn_batches
 from prade.scoring.distances import mean_distance
 from prade.scoring.score import chosen_pairs, score
 

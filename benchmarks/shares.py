@@ -22,8 +22,8 @@ from common import need_data, report, table
 from jobs import THREADS, acs, nist
 from prade import Ask, Budget, Level, Plan, Schema, Unit, Workload
 from prade.data.groups import Groups
-from prade.data.invented import census_like
 from prade.data.public import Public
+from prade.examples import census_like
 from prade.planning.settings import Settings
 from prade.planning.shares import weighted_asks
 from prade.queries.parts import Cells

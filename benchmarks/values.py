@@ -34,12 +34,12 @@ from prade.core.threads import cores
 from prade.data.column import Column
 from prade.data.decoding import Decoder
 from prade.data.encoding import Coded, encode
-from prade.data.invented import census_like
 from prade.data.links import proposed_links
 from prade.data.matching import numbers_of
 from prade.data.menus import menu_of_public
 from prade.data.tables import plain_cells, read_table, write_table
 from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.examples import census_like
 from prade.sampling.table import sample_groups
 
 PEER = ROOT / ".venv-peers" / "sdmetrics" / "bin" / "python"

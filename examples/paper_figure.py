@@ -26,10 +26,10 @@ from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import asked_totals, published_plan, published_rows
 from prade.core.workers import Workers
 from prade.data.encoding import Coded, encode
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.tables import read_table, write_table
 from prade.estimating.levels.kept_estimates import estimates_of
+from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.sampling.draw import draw, ordering
 from prade.sampling.table import sample_groups
@@ -62,7 +62,7 @@ class Job:
 
 
 def invented(persons: int, seed: int) -> Job:
-    """People of `prade.data.invented.census_like`: states, then places and years."""
+    """People of `prade.examples.census_like`: states, then places and years."""
     data = census_like(persons=persons, seed=seed)
     unit = Unit(data.max_rows, person_id="PERSON")
     levels = ("STATE", ("PLACE", "YEAR"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from prade.scoring.propensity import TREES
+from prade.scoring.metrics.tables import TREES
 
 # derandomised, so that a run can be repeated; without a deadline, because the first call of a kernel compiles it
 settings.register_profile("prade", derandomize=True, deadline=None)
@@ -61,13 +61,13 @@ def custodian(ledgers: Path) -> Iterator[Path]:
 def few_trees() -> Iterator[None]:
     """Pages and scores that are compared with the truth grow few trees: tests of metrics grow all (`all_trees`)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prade.scoring.propensity.TREES", 4)
+        patch.setattr("prade.scoring.metrics.tables.TREES", 4)
         yield
 
 
 @pytest.fixture
 def all_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prade.scoring.propensity.TREES", TREES)
+    monkeypatch.setattr("prade.scoring.metrics.tables.TREES", TREES)
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ RUNS = HERE / "run.py", HERE / "jobs.py"
 OURS = *RUNS, *(HERE / f"{name}.py" for name in ("box", "jam", "peers", "rehearsal", "systems"))
 SHARED = tuple(BENCHMARKS / f"{name}.py" for name in ("accuracy", "jobs", "common"))
 BASELINES = tuple(jobs.sources(*jobs.OTHER_METHODS))
-SCORE = tuple(jobs.sources("data", "scoring"))  # how tables are read and coded, and how far they are apart
+SCORE = tuple(jobs.sources("data", "examples", "scoring"))  # how tables are read and coded, and how far they are apart
 GIVEN = (  # what a peer is given and how its rows come back
     jobs.acs, jobs.nist, jobs.Job.truth.func, jobs.Job.scored, peers.with_group_column, peers.peer, peers.peer_rows,
     peers.peer_each_place, peers.kept_rows, peers.asked_of, peers.by_group,

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from common import OUT
 from jobs import PATIENCE, THREADS, Job, acs, nist
 from prade import Budget, Schema, Unit
-from prade.data.invented import census_like
 from prade.data.tables import write_table
+from prade.examples import census_like
 from prade.tuning.tune import Tuned, tune
 
 ADULT = (

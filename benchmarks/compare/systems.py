@@ -33,8 +33,8 @@ from prade.data.recurring_groups import RecurringGroups
 from prade.data.tables import read_table, write_table
 from prade.pipeline import sample
 from prade.sampling.draw import ordering
-from prade.sampling.improve import sample as drawn_rows
-from prade.scoring.public_baseline import public_errors
+from prade.sampling.draw import sample as drawn_rows
+from prade.scoring.evaluation import public_errors
 
 DELTA = "1e-9"
 GROUP = "GROUP"  # the column that the groups are where a system knows columns only

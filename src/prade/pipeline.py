@@ -43,10 +43,9 @@ from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.carried import carried_on, expecting_change
-from prade.sampling.improve import PASSES
+from prade.sampling.draw import PASSES
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
-from prade.sampling.sizes import resized
-from prade.sampling.table import drawn_table
+from prade.sampling.table import drawn_table, resized
 from prade.tuning.stand_ins import TooSmall
 from prade.tuning.tune import tune as tuned
 
@@ -82,7 +81,7 @@ def plan(
     `cuda`, rehearsals use an NVIDIA accelerator; it needs prade[cuda].
 
     >>> from prade import Task
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=400, places_per_state=2)
     >>> task = Task("census", data.schema, 4, levels=["STATE", "PLACE"], groups=data.groups)
     >>> plan(task, data.public, tune=False)

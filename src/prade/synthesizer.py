@@ -39,7 +39,7 @@ from prade.release.drafted_schema import drafted_schema
 from prade.release.release import Release
 from prade.release.terms import Terms
 from prade.reporting.summary import summary_html
-from prade.sampling.public_types import like_public
+from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 
 Names = str | Sequence[str]
@@ -95,7 +95,7 @@ class Synthesizer(Parameters):
     * There is one method, so nothing like ``create("mst")`` exists. A saved synthesizer is a folder of readable files.
 
     >>> from prade import Unit
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=300, places_per_state=2, years=[2023, 2024])
     >>> synthesizer = Synthesizer(epsilon=4, schema=data.schema, folder="release", groups=data.groups,
     ...     levels=["STATE", "PLACE"], unit=Unit(data.max_rows, person_id="PERSON"), tune=False, cap=8)

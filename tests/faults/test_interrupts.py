@@ -30,8 +30,8 @@ from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.core.interrupts import held_back, second_ends
 from prade.core.threads import cores, finishing, shutting_down
-from prade.data.invented import census_like
 from prade.data.tables import read_table, write_table
+from prade.examples import census_like
 from prade.measuring import run
 from worlds.people import IN_TOWNS, TOWN_PLAN
 from worlds.plans import ledger_for

@@ -9,12 +9,13 @@ The noise takes no seed, so another run makes another release: then copy the fol
 """
 
 from prade import Budget, Ledger, Settings, Unit, Workload
-from prade.datasets import census_like
+from prade.data.public_files import PublicFiles
+from prade.data.tables import write_table
+from prade.examples.census import census_like
 from prade.measure import measure
-from prade.plan import Ask, Level, Plan
-from prade.public_files import PublicFiles
+from prade.planning.plan import Plan
+from prade.planning.questions import Ask, Level
 from prade.synthesize import synthesize
-from prade.tables import write_table
 
 COLUMNS = ("STATE", "PLACE", "AGE", "SEX", "TENURE", "EMPLOY", "HOURS")
 

@@ -13,15 +13,19 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from prade.scoring.axes import Axes
-from prade.scoring.correlations import correlations
 from prade.scoring.evaluation import evaluate
-from prade.scoring.fits import Fit, least_squares, logistic, overlap
-from prade.scoring.kmarginals import drawn_sets, k_marginal
-from prade.scoring.metrics import Choices, all_metrics
-from prade.scoring.propensity import features, propensity
-from prade.scoring.regressions import Formula, linear_regression, logistic_regression
-from prade.scoring.sides import Side
+from prade.scoring.metrics.measures import Choices, all_metrics
+from prade.scoring.metrics.regressions import (
+    Fit,
+    Formula,
+    least_squares,
+    linear_regression,
+    logistic,
+    logistic_regression,
+    overlap,
+)
+from prade.scoring.metrics.tables import Axes, correlations, features, propensity
+from prade.scoring.sides import Side, drawn_sets, k_marginal
 from worlds.workers import SCHEMA, workers
 
 pytestmark = pytest.mark.usefixtures("all_trees")
@@ -55,7 +59,7 @@ def test_k_marginals_as_pandas_counts_them(k):
 
 def test_tables_too_large_to_keep_are_counted_by_sorting(monkeypatch):
     usual = k_marginal(TRUTH, {"synthetic": SYNTHETIC}, 3, 0)
-    monkeypatch.setattr("prade.scoring.kmarginals.LARGEST_TABLE", 1)
+    monkeypatch.setattr("prade.scoring.sides.LARGEST_TABLE", 1)
     sorted_rows = k_marginal(TRUTH, {"synthetic": SYNTHETIC}, 3, 0)
     assert sorted_rows["synthetic"]["distance"] == pytest.approx(usual["synthetic"]["distance"], abs=1e-12)
 

@@ -8,8 +8,8 @@ import pytest
 
 from prade import Schema
 from prade.data.encoding import encode
-from prade.data.invented import census_like
 from prade.data.schema_file import CONTEST_EDGES
+from prade.examples import census_like
 from prade.scoring.score import joint_errors, score
 
 

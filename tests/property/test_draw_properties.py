@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from prade import Schema
 from prade.data.prior import Prior
-from prade.sampling.draw import draw, ordering
-from prade.sampling.improve import improve
+from prade.sampling.draw import draw, improve, ordering
 
 law = settings(max_examples=100)
 seeds = st.integers(0, 2**32 - 1)

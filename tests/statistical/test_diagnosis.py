@@ -10,7 +10,7 @@ import pytest
 
 from prade import Budget
 from prade.diagnosis.diagnose import diagnosed
-from prade.diagnosis.null_draws import drawn_noise
+from prade.diagnosis.null import drawn_noise
 from worlds.drift import PLACES, SIZES, World, moved
 
 WORLDS = [

@@ -6,8 +6,8 @@ import pytest
 
 from prade.data.encoding import encode
 from prade.data.groups import Groups
-from prade.data.invented import census_like
 from prade.data.public import Public
+from prade.examples import census_like
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Settings

@@ -418,7 +418,9 @@ def test_stamps_follow_what_decides_a_result_and_nothing_else(monkeypatch):
     expected = {
         **dict.fromkeys(("compare/run.py", "compare/jobs.py"), (True, True)),
         **dict.fromkeys((*own, "benchmarks/jobs.py", "benchmarks/common.py"), (True, False)),
-        **dict.fromkeys(("scoring/score.py", "data/invented.py", "data/encoding.py", "opendp_peer.py"), (False, True)),
+        **dict.fromkeys(
+            ("scoring/score.py", "examples/census.py", "data/encoding.py", "opendp_peer.py"), (False, True)
+        ),
         **dict.fromkeys(
             ("compare/page.py", "compare/entrants.py", "reporting/outlines.py", "dpmm_peer.py"), (False, False)
         ),

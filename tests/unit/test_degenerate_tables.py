@@ -11,8 +11,8 @@ import prade
 from prade import Column, Schema, Task, Unit
 from prade.core.errors import SchemaError
 from prade.data.encoding import encode
-from prade.data.invented import census_like
 from prade.data.tables import read_table, write_table
+from prade.examples import census_like
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.pipeline import write_sample

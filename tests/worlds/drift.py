@@ -8,9 +8,8 @@ import numpy as np
 
 from prade import Budget, Column, Plan, Schema, Task
 from prade.data.public import Public
-from prade.diagnosis.diagnose import diagnosed
-from prade.diagnosis.findings import Diagnosis
-from prade.diagnosis.null_draws import drawn_noise
+from prade.diagnosis.diagnose import Diagnosis, diagnosed
+from prade.diagnosis.null import drawn_noise
 
 SIZES = {"TEN": 4, "SEX": 2, "AGE": 7, "RARE": 5}
 SCHEMA = Schema(

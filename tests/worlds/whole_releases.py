@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.data.invented import census_like
 from prade.data.tables import write_table
+from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.release.derived_files import write_rows

@@ -101,8 +101,8 @@ def invent(folder: Path, persons: int) -> int:
     """Write the tables, the schema and the list of places unless they exist. Return the most rows per person."""
     import duckdb
 
-    from prade.data.invented import census_like
     from prade.data.tables import write_table
+    from prade.examples import census_like
 
     data = census_like(persons=persons, places_per_state=15)
     database = folder / DATABASE
@@ -127,7 +127,7 @@ def comparison(folder: Path, release: str, truth: str) -> list[str]:
     from prade.pipeline import measure
     from prade.release.release import Release
     from prade.reporting.truth import coded_rows
-    from prade.scoring.public_baseline import public_errors
+    from prade.scoring.evaluation import public_errors
     from prade.scoring.score import score
 
     plan = Release.load(release).plan

@@ -76,8 +76,8 @@ def score(
     """
     from prade.data.schema import Schema
     from prade.scoring.evaluation import evaluate
-    from prade.scoring.metrics import SAMPLE, SEED, Choices
-    from prade.scoring.regressions import Formula
+    from prade.scoring.metrics.measures import SAMPLE, SEED, Choices
+    from prade.scoring.metrics.regressions import Formula
     from prade.scoring.score import CONTEST_SEED
 
     if pairs != "all" and not (pairs.isascii() and pairs.isdigit() and len(pairs) < 10):

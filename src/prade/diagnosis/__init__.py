@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from prade.diagnosis.diagnose import Diagnosis as Diagnosis
     from prade.diagnosis.diagnose import diagnosed as diagnosed
-    from prade.diagnosis.findings import Diagnosis as Diagnosis
 
-_HOMES = {"Diagnosis": "prade.diagnosis.findings", "diagnosed": "prade.diagnosis.diagnose"}
+_HOMES = {"Diagnosis": "prade.diagnosis.diagnose", "diagnosed": "prade.diagnosis.diagnose"}
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

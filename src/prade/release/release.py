@@ -44,7 +44,7 @@ from prade.release.measurement import Measurement
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.diagnosis.findings import Diagnosis
+    from prade.diagnosis.diagnose import Diagnosis
 
 
 FORMAT = 1

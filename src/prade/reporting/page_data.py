@@ -61,8 +61,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.data.display import described
-from prade.diagnosis.diagnose import diagnosed
-from prade.diagnosis.findings import Diagnosis
+from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE

@@ -28,7 +28,7 @@ from prade.reporting.packing import plain
 from prade.reporting.page_data import data_of
 from prade.reporting.report_page import report_page
 from prade.reporting.truth import coded_rows, truth_of
-from prade.sampling.seed_note import seed_of
+from prade.sampling.table import seed_of
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress

@@ -1,7 +1,7 @@
 """Comparison with the truth: the contest's score of every group, and the distances of public and synthetic rows.
 
 The paper's figure shows, for each group, the mean over 50 random pairs of columns of the L1 distance (0 to 2) between
-the two-way tables of the true rows and those of (a) the public baseline (`prade.scoring.public_baseline`), (b) the
+the two-way tables of the true rows and those of (a) the public baseline (`prade.scoring.evaluation`), (b) the
 synthetic rows.
 
 All of this is computed from true rows. It is not private.
@@ -21,7 +21,7 @@ from prade.core.errors import DataError
 from prade.data.csv_format import format_of
 from prade.data.encoding import Coded, encode
 from prade.data.tables import read_table, table_columns
-from prade.scoring.public_baseline import public_pair_errors
+from prade.scoring.evaluation import public_pair_errors
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 from prade.scoring.sides import Side
 

@@ -23,9 +23,9 @@
      "copies": {"share": 0 to 1 or null, "words": str},
      "metrics": {...}}
 
-"metrics" is what `prade score --json` has under that name (`prade.scoring.metrics.all_metrics`). Anything in it, a
-whole metric or one table's part of it, may instead be {"not_available": "why, and what to do"}. "public" is null where
-there is no public table.
+"metrics" is what `prade score --json` has under that name (`prade.scoring.metrics.measures.all_metrics`). Anything in
+it, a whole metric or one table's part of it, may instead be {"not_available": "why, and what to do"}. "public" is null
+where there is no public table.
 
     {"summary": [{"metric": "3-marginal", "title": "Three-way tables (k-marginal, k = 3)", "synthetic": 912.3 or null,
                   "public": 874.0 or null, "best": 1000, "digits": 1, "read": "1000 is perfect, 0 nothing in common",
@@ -66,9 +66,8 @@ from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.derived_files import kept_rows
 from prade.reporting.packing import packed
 from prade.scoring.distances import Codes, Pair, pair_errors
-from prade.scoring.evaluation import WORST, ratio_in_words, worst_places
-from prade.scoring.metrics import all_metrics, plain
-from prade.scoring.public_baseline import public_pair_errors
+from prade.scoring.evaluation import WORST, public_pair_errors, ratio_in_words, worst_places
+from prade.scoring.metrics.measures import all_metrics, plain
 from prade.scoring.sides import Side
 
 if TYPE_CHECKING:

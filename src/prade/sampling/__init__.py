@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from prade.sampling.sizes import resized as resized
     from prade.sampling.table import drawn_table as drawn_table
+    from prade.sampling.table import resized as resized
     from prade.sampling.table import sample_groups as sample_groups
 
 _HOMES = {
     "drawn_table": "prade.sampling.table",
-    "resized": "prade.sampling.sizes",
+    "resized": "prade.sampling.table",
     "sample_groups": "prade.sampling.table",
 }
 

@@ -6,6 +6,10 @@ privacy cost.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +17,11 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError
-from prade.core.systematic import systematic
-from prade.data.joint import Codes
-from prade.sampling.pair_tables import Pairs, PairTables
+from prade.core.systematic import marked, systematic
+from prade.data.joint import Codes, Joint
+from prade.sampling import kernels
+from prade.sampling.kernels import Tally
+from prade.sampling.pair_tables import FEWEST_ROWS, Clusters, Pairs, PairTables, in_blocks
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
@@ -98,3 +104,275 @@ def checked_order(order: Ints, rows: int) -> Ints:
             f"order must have each of the {rows} rows once: take it from prade.sampling.draw.ordering"
         )
     return given
+
+
+# ---------------------------------------------------------------------- rows in an order in which neighbours are alike
+
+
+if TYPE_CHECKING:
+    from prade.data.schema import Schema
+
+
+class SortedRows:
+    """Rows, their order, and the one- and two-way tables that samples of them are to meet, some of them `first`."""
+
+    def __init__(
+        self,
+        codes: Codes,
+        schema: Schema,
+        *,
+        pairs: Pairs = "all",
+        order: Ints | None = None,
+        first: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.tables = PairTables(schema, codes, pairs, first)
+        found = ordering(codes, schema, pairs=pairs) if order is None else checked_order(order, self.tables.rows)
+        self.order: NDArray[Any] = found.astype(np.uint32 if len(found) <= 2**32 else np.uint64)
+        self._clusters: Clusters | None = None
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def edges(self, weights: NDArray[Any]) -> Floats:
+        """The cumulative sum of the weights along the order."""
+        edges = np.empty(len(self.order))
+        kernels.running_sum(checked_weights(weights), self.order, edges)
+        return edges
+
+    def ranks_of(self, rows: Ints) -> Ints:
+        """The ranks of some rows."""
+        rank = np.empty(len(self.order), np.int64)
+        rank[self.order] = np.arange(len(self.order))
+        return rank[rows]
+
+    def coded(self, ranks: Ints) -> NDArray[Any]:
+        """The codes of the rows with these ranks, as the tables number them: [rows, columns]."""
+        coded = np.empty((len(ranks), len(self.tables.names)), self.tables.number_type)
+        kernels.numbered(self._codes, ranks, self.tables.start.astype(coded.dtype), coded)
+        return coded
+
+    def cluster(self) -> None:
+        """Have columns counted together from now on: worth the while where many large pools are counted."""
+        if self.tables.all_pairs:
+            self._clusters = Clusters(self.tables, self._codes)
+
+    def counts(self, ranks: Ints, coded: NDArray[Any], times: NDArray[np.int32]) -> NDArray[np.int32]:
+        """How many rows are in every cell, each of those with some ranks `times` times; `coded` are their codes."""
+        if self._clusters is None or len(ranks) < FEWEST_ROWS:
+            return self.tables.counts(coded, times)
+        return self._clusters.counts(ranks, times)
+
+    @cached_property
+    def _codes(self) -> NDArray[Any]:
+        """The codes of all rows along the order, a row's codes side by side, in the narrowest type."""
+        return self.tables.side_by_side(self.order)
+
+
+def drawn_ranks(edges: Floats, n: int, generator: np.random.Generator) -> Ints:
+    """A systematic sample of n ranks, in rising order, from cumulative weights."""
+    return marked(edges, n, generator.random())
+
+
+# ---------------------------------------------------------------------- the search for better rows
+
+
+if TYPE_CHECKING:
+    from prade.data.encoding import Coded
+    from prade.data.schema import Schema
+
+PASSES = 6  # the first visits every row of the sample, the others those that cost most
+CANDIDATES = 12  # rows that a visit to a slot looks at
+VISITED = 0.3  # of the slots: those that a pass after the first visits
+FEWEST_CHANGES = 0.005  # of the slots: a pass that changes fewer is the last
+HEIGHT = 0.4  # of the hurdle for candidates
+FEWEST_VISITS = 32
+DETAIL = 32  # rows in the pool for each row of the sample
+NEARBY = 64  # how many distinct rows away in the pool a candidate is at most, except one from anywhere
+LARGEST_POOL = 2**22  # rows drawn for the pool, whatever the size of the sample
+
+
+def sample(
+    joint: Joint, n: int, seed: int, *, order: Ints | None = None, pairs: Pairs = "all", passes: int = PASSES
+) -> Coded:
+    """n rows of a distribution: `draw`, then `improve`; with no passes `draw` alone.
+
+    >>> from prade import Schema
+    >>> from prade.data.prior import Prior
+    >>> sample(Prior.uniform(Schema.from_mbi({"a": 2, "b": 3})), 12, seed=1).project(["a", "b"]) * 12
+    array([[2., 2., 2.],
+           [2., 2., 2.]])
+    """
+    from prade.data.encoding import Coded
+
+    if order is None:
+        order = ordering(joint.codes, joint.schema, pairs=pairs)
+    rows = draw(joint.weights, n, seed, order=order)
+    rows = improve(joint.codes, joint.schema, joint.weights, rows, order=order, pairs=pairs, seed=seed, passes=passes)
+    return Coded(joint.schema, {name: code[rows] for name, code in joint.codes.items()})
+
+
+def improve(
+    codes: Codes,
+    schema: Schema,
+    weights: NDArray[Any],
+    rows: NDArray[Any],
+    *,
+    seed: int,
+    order: Ints | None = None,
+    pairs: Pairs = "all",
+    passes: int = PASSES,
+    candidates: int = CANDIDATES,
+    detail: int = DETAIL,
+) -> Ints:
+    """A sample of the same size whose one- and two-way tables are nearer to the distribution's.
+
+    `passes`, `candidates` and `order` (see `ordering`) are those of the search described above; the pool has
+    detail * n rows (at most 4 million). The result is in random order; it depends on the arguments only.
+
+    `pairs` are the pairs of columns to count ("all" of them by default); the columns in them are counted singly too.
+    Tables have 8 million cells at most. Where they would have more, the columns with the most codes are counted in runs
+    of neighbouring codes, as many runs as there is room for; what differs within a run is then left as it was drawn.
+
+    The price is a small bias: a cell that expects less than half a row is nearest to its expectation when empty, so
+    rare combinations become somewhat rarer. If every row must get its share on average, keep what `draw` gave.
+
+    >>> from prade import Schema
+    >>> from prade.data.prior import Prior
+    >>> prior = Prior.uniform(Schema.from_mbi({"a": 2, "b": 2}))
+    >>> rows = improve(prior.codes, prior.schema, prior.weights, np.array([0, 0, 0, 1]), seed=1)
+    >>> sorted(rows.tolist())
+    [0, 1, 2, 3]
+    """
+    q = checked_weights(weights)
+    rows_in_order = SortedRows(codes, schema, pairs=pairs, order=order)
+    if len(rows_in_order) != len(q):
+        raise EstimationError(
+            f"there are {len(q)} weights for {len(rows_in_order)} coded rows: give one weight per row"
+        )
+    settings = Search(passes, candidates, detail)
+    given = _checked_rows(rows, q)
+    check_whole(seed=seed)
+    generator = np.random.default_rng([seed, 1])  # not the stream of `draw`, which may have the same seed
+    if len(given) == 0:
+        return given
+    edges = rows_in_order.edges(q)
+    better = improved_ranks(rows_in_order, q, edges, rows_in_order.ranks_of(given), generator, settings)
+    return generator.permutation(rows_in_order.order[better].astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Search:
+    """How long to search, and among how many rows: see `improve`.
+
+    A pass after the first visits the share `visited` of the slots. `height` is that of the hurdle that a candidate must
+    pass before all its cells are looked at (`PairTables.hurdle`); infinite for none.
+    """
+
+    passes: int = PASSES
+    candidates: int = CANDIDATES
+    detail: int = DETAIL
+    visited: float = VISITED
+    height: float = HEIGHT
+
+    def __post_init__(self) -> None:
+        check_whole(passes=self.passes, candidates=self.candidates, detail=self.detail)
+        if self.detail == 0:
+            raise EstimationError("detail is 0: the pool needs at least one row for each of the sample, 32 is usual")
+
+
+def improved_ranks(
+    rows: SortedRows, q: Floats, edges: Floats, given: Ints, generator: np.random.Generator, settings: Search
+) -> Ints:
+    """As `improve`, for ranks; `edges` are the cumulative weights along the order."""
+    if settings.passes == 0 or settings.candidates == 0 or len(given) == 0:
+        return given
+    size = min(settings.detail * len(given), LARGEST_POOL)
+    pool = _Pool.of(drawn_ranks(edges, size, generator), np.sort(given))
+    coded = rows.coded(pool.ranks)
+    tally = _tally(rows.tables, coded, pool, _wanted(rows, coded, pool, q, settings.detail))
+    hurdle, lines = rows.tables.hurdle(settings.height), rows.tables.lines
+    for number in range(settings.passes):
+        share = settings.visited if number else 1.0
+        chosen = np.arange(len(given)) if share == 1.0 else _dearest(coded, pool, rows.tables, tally, share)
+        changed = 0
+        for visits in in_blocks(generator.permutation(chosen)):
+            offsets = pool.offsets(len(visits), settings.candidates, generator)
+            changed += kernels.search(coded, pool.number, pool.slots, visits, offsets, lines, tally, hurdle)
+        if number and changed < FEWEST_CHANGES * len(given):
+            break
+    return pool.ranks[pool.number[pool.slots]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """Rows drawn from the distribution and the rows of the sample, sorted so that neighbours are alike.
+
+    `ranks` are the distinct rows, `drawn` how often each was drawn; `number` are the pool's rows as indices into
+    `ranks`, `slots` are where the rows of the sample are in it.
+    """
+
+    ranks: Ints
+    drawn: NDArray[np.int32]
+    number: NDArray[np.int32]
+    slots: Ints
+
+    @classmethod
+    def of(cls, drawn: Ints, mine: Ints) -> _Pool:
+        """Join drawn ranks with those of the sample; both are in rising order."""
+        slots = np.searchsorted(drawn, mine) + np.arange(len(mine))
+        from_given = np.zeros(len(drawn) + len(mine), np.bool_)
+        from_given[slots] = True
+        ranks = np.empty(len(from_given), np.int64)
+        ranks[from_given], ranks[~from_given] = mine, drawn
+        new = np.concatenate([[True], ranks[1:] != ranks[:-1]])
+        number = np.cumsum(new, dtype=np.int32) - np.int32(1)
+        times = np.bincount(number[~from_given], minlength=int(number[-1]) + 1).astype(np.int32)
+        return cls(ranks[new], times, number, slots)
+
+    def offsets(self, visits: int, candidates: int, generator: np.random.Generator) -> Ints:
+        """How far away in the pool the candidates of each visit are: [visits, candidates]."""
+        copies = len(self.number) / len(self.ranks)
+        shape = visits, candidates
+        parts = (np.arange(candidates) - 1 + generator.random(shape)) / max(candidates - 1, 1)  # the first is elsewhere
+        distances = (copies * NEARBY**parts).astype(np.int64)
+        offsets = np.where(generator.random(shape) < 0.5, -distances, distances)
+        offsets[:, 0] = generator.integers(len(self.number), size=visits)
+        return offsets
+
+
+def _dearest(coded: NDArray[Any], pool: _Pool, tables: PairTables, tally: Tally, share: float) -> Ints:
+    """The share of the slots whose rows cost most: hardly any other changes after the first pass."""
+    gain = np.empty(len(pool.slots), np.int64)
+    kernels.prices(coded, pool.number, pool.slots, tables.lines, tally, gain)
+    return np.argsort(-gain, kind="stable")[: max(FEWEST_VISITS, math.ceil(share * len(gain)))]
+
+
+def _wanted(rows: SortedRows, coded: NDArray[Any], pool: _Pool, q: Floats, detail: int) -> NDArray[np.float32]:
+    """The counts that the sample is to meet: exact ones where that is little work, or else the pool's."""
+    n = len(pool.slots)
+    if np.count_nonzero(q) <= detail * n or pool.drawn.sum() < detail * n:
+        positive = np.flatnonzero(q)
+        return rows.tables.masses(positive, n * q[positive] / q.sum()).astype(np.float32)
+    return (rows.counts(pool.ranks, coded, pool.drawn) / detail).astype(np.float32)
+
+
+def _tally(tables: PairTables, coded: NDArray[Any], pool: _Pool, wanted: NDArray[np.float32]) -> Tally:
+    """What the search keeps up to date: the sample's counts, and what one more row in each cell would cost."""
+    times = np.bincount(pool.number[pool.slots], minlength=len(pool.ranks)).astype(np.int32)
+    filled = np.flatnonzero(times)
+    steepness = 1 / np.maximum(np.float32(0.5), np.sqrt(np.float32(np.pi / 2) * wanted))
+    slopes, gains = np.empty((2, tables.cells), np.int16)
+    tally = Tally(wanted, steepness, tables.counts(coded[filled], times[filled]), slopes, gains)
+    kernels.all_slopes(tally)
+    return tally
+
+
+def _checked_rows(rows: NDArray[Any], q: Floats) -> Ints:
+    given = np.asarray(rows)
+    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
+        raise EstimationError("rows must be a list of row numbers, as `draw` returns it")
+    if len(given) and (given.min() < 0 or given.max() >= len(q)):
+        raise EstimationError(f"rows must be numbers from 0 to {len(q) - 1}: draw them with the same weights")
+    if (q[given.astype(np.int64)] == 0).any():
+        raise EstimationError("some of the rows have no weight: draw them with the same weights")
+    return given.astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.data.joint import Codes
+from prade.estimating.bundles import choose_bundles
+from prade.planning.targets import Target, Wanted, wanted_of
 from prade.sampling import kernels
-from prade.sampling.kernels import ONE, Hurdle, Lines
+from prade.sampling.kernels import ONE, Clustering, Hurdle, Lines, clustered_tables
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
@@ -177,3 +180,74 @@ def _checked_pairs(codes: Codes, pairs: Pairs) -> Sequence[tuple[str, str]] | No
         if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1] or any(name not in codes for name in pair):
             raise EstimationError(f"{pair!r} is not a pair of two different columns among {', '.join(codes)}")
     return pairs
+
+
+# ---------------------------------------------------------------------- columns counted together
+
+
+LARGEST_CLUSTER = 96  # combinations: a table of 96 x 96 counts takes 36 KB
+FEWEST_ROWS = 4096  # with fewer, to add up the clusters' tables takes longer than to look at every pair of columns
+
+
+class Clusters:
+    """The clusters of some rows, given by their codes [rows, columns], each column's from 0 on; all pairs count."""
+
+    def __init__(self, tables: PairTables, codes: NDArray[Any]) -> None:
+        self.tables = tables
+        chosen = choose_bundles([codes[:, a] for a in range(codes.shape[1])], tables.sizes.tolist(), LARGEST_CLUSTER)
+        sizes = [len(each.combinations) for each in chosen]
+        self.codes = np.stack([each.code.astype(smallest_unsigned(max(sizes))) for each in chosen])
+        numbers = [each.combinations + tables.start[each.parts] for each in chosen]
+        self.clustering = Clustering(
+            np.array(sizes),
+            np.concatenate([[0], np.cumsum([len(each.parts) for each in chosen])]),
+            np.concatenate([each.parts for each in chosen]),
+            np.concatenate([[0], np.cumsum([each.size for each in numbers])]),
+            np.concatenate([each.T.ravel() for each in numbers]),
+        )
+
+    def counts(self, rows: Ints, times: NDArray[np.int32]) -> NDArray[np.int32]:
+        """How many rows are in every cell of the tables, each of some rows `times` times."""
+        number = np.zeros(self.tables.cells, np.int32)
+        codes = np.stack([code[rows] for code in self.codes])
+        clustered_tables(codes, times, self.clustering, self.tables.start, self.tables.sizes, self.tables.lines, number)
+        return number
+
+
+# ---------------------------------------------------------------------- the tables of targets
+
+
+if TYPE_CHECKING:
+    from prade.data.schema import Schema
+
+# Weight of the targets' tables together, beside one for all two-way tables together. On public ACS rows with five
+# targets, their error fell from 0.0677 to 0.0642 (the estimates' is 0.0635), and that of all pairs stayed at 0.260.
+# With 0.5 it fell to 0.0638, and that of all pairs rose to 0.262.
+TOGETHER = 0.2
+MOST_COPIES = 32  # of one table
+
+
+def tables_first(targets: Sequence[Target], schema: Schema) -> tuple[tuple[str, str], ...]:
+    """Pairs of columns, each as often as it counts more; a column paired with itself is its one-way table.
+
+    >>> from collections import Counter
+    >>> from prade.data.schema import Schema
+    >>> schema = Schema.from_mbi({"age": 10, "sex": 2} | {f"column {k}": 2 for k in range(8)})
+    >>> Counter(tables_first([Target(["age x sex"], by="all"), Target(["age"], by="all", weight=2)], schema))
+    Counter({('age', 'age'): 6, ('age', 'sex'): 3})
+    """
+    weights: dict[tuple[str, str], float] = {}
+    for each in wanted_of(targets, schema):
+        pairs = _pairs(each)
+        for pair in pairs:
+            weights[pair] = weights.get(pair, 0.0) + each.weight / len(pairs)
+    whole = TOGETHER * comb(len(schema.coded), 2) / max(sum(weights.values()), 1e-300)
+    copies = {pair: min(max(round(whole * weight), 1), MOST_COPIES) for pair, weight in weights.items()}
+    return tuple(pair for pair, number in copies.items() for _ in range(number))
+
+
+def _pairs(wanted: Wanted) -> list[tuple[str, str]]:
+    columns = (
+        wanted.part.columns[:1] if wanted.kind in ("mean", "quantile") and wanted.query is None else wanted.part.columns
+    )
+    return [(columns[0], columns[0])] if len(columns) == 1 else list(combinations(sorted(columns), 2))

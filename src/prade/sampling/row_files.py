@@ -33,9 +33,8 @@ from prade.planning.plan import Plan
 from prade.release.derived_files import keep_rows_as
 from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 from prade.release.release import Release
-from prade.sampling.group_draws import drawn_batches, numbers_of_rows
-from prade.sampling.improve import PASSES, Search
-from prade.sampling.table import TableOfRows
+from prade.sampling.draw import PASSES, Search
+from prade.sampling.table import TableOfRows, drawn_batches, numbers_of_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -267,7 +266,7 @@ class _Csv:
 def _need_replaceable(path: Path) -> None:
     """Refuse to replace a folder that is not a data set of synthetic rows."""
     from prade.data.parquet_folders import schema_of
-    from prade.sampling.seed_note import seed_of
+    from prade.sampling.table import seed_of
 
     if path.is_file():
         raise DataError(f"{path} is a file; give another name for the folder of the data set")

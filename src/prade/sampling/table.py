@@ -1,23 +1,33 @@
-"""From estimates to a table: draw every group's rows, and give each the values of the public row it was drawn from.
+"""The rows of all groups, drawn group by group wherever there is a worker, and handed over in batches of groups.
 
-Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed
-the table is the same (with the same versions of libraries: to the last cell), whatever the number of workers, the size
-of batches and however often it was interrupted: estimates are kept in the release's folder once they have been made,
-and each group's rows have a seed of their own.
+A task is small: the number of a group goes out, the numbers of the public rows drawn for it come back. Every group has
+a seed of its own, so a group's rows depend neither on the other groups nor on who draws them. Where there are several
+batches, those that are finished are kept in the release's folder until all are: a run that was killed goes on.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Ints
+from prade.core.arrays import Ints, shared_out, smallest_unsigned
 from prade.core.chances import Chances
-from prade.core.errors import DataError
+from prade.core.errors import DataError, EstimationError, PradeError
+from prade.core.numbers import whole
 from prade.core.progress import Progress
-from prade.core.workers import Workers
+from prade.core.words import closest
+from prade.core.workers import Shared, Workers, WorkersError
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
@@ -28,11 +38,208 @@ from prade.data.matching import code_cells
 from prade.data.public_table import PublicTable
 from prade.data.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
-from prade.estimating.levels.estimates import Estimates
-from prade.sampling.draw import check_whole
-from prade.sampling.group_draws import Batch, drawn_batches, numbers_of_rows
-from prade.sampling.improve import PASSES, Search
-from prade.sampling.seed_note import with_seed
+from prade.estimating.levels.estimates import Estimates, inputs_hash
+from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.planning.plan import Plan
+from prade.release.file_names import UNFINISHED_ROWS
+from prade.release.finished_batches import FinishedBatches, keep_batch, run_key
+from prade.release.release import Release
+from prade.sampling.draw import PASSES, Search, SortedRows, check_whole, drawn_ranks, improved_ranks
+from prade.sampling.pair_tables import tables_first
+
+MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
+ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole
+DRAWN_AHEAD = 16  # groups for each worker: while a batch is made into a table and written, the next one is drawn
+MANY_GROUPS = 16  # for which it is worth the while to cluster columns
+
+Rows = NDArray[Any]  # numbers of public rows, unsigned and as narrow as possible
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Consecutive groups of one part of the result, the number of rows of each, and their rows one after the other."""
+
+    part: int
+    groups: Ints
+    sizes: Ints
+    rows: Rows
+
+    @property
+    def group(self) -> Ints:
+        """The group of each row."""
+        return np.repeat(self.groups, self.sizes)
+
+
+class Drawer:
+    """Draws the rows of single groups; what all groups share is made once."""
+
+    def __init__(self, estimates: Estimates, seed: int, search: Search) -> None:
+        self.estimates = estimates
+        self.seed = seed
+        self.search = search
+
+    def prepare(self) -> None:
+        """Make now what all groups share, so that threads do not make it twice."""
+        if len(self.sorted_rows):
+            self.sorted_rows.coded(np.zeros(1, np.int64))
+            if len(self.estimates.totals) >= MANY_GROUPS:
+                self.sorted_rows.cluster()
+
+    @cached_property
+    def sorted_rows(self) -> SortedRows:
+        """The support's rows, sorted so that neighbours are alike."""
+        codes, plan = self.estimates.support.public.prior.codes, self.estimates.plan
+        return SortedRows(codes, plan.schema, first=tables_first(plan.targets, plan.schema))
+
+    def rows(self, group: int, number: int) -> Rows:
+        """Public rows drawn for a group of the last level, in random order."""
+        own = int(np.random.SeedSequence([self.seed, group]).generate_state(1)[0])
+        weights = self.estimates.weights(len(self.estimates.levels) - 1, group)
+        edges = self.sorted_rows.edges(weights)
+        ranks = drawn_ranks(edges, number, np.random.default_rng(own))
+        generator = np.random.default_rng([own, 1])
+        ranks = improved_ranks(self.sorted_rows, weights, edges, ranks, generator, self.search)
+        numbers = self.estimates.support.numbers(self.sorted_rows.order[ranks])
+        return generator.permutation(numbers).astype(smallest_unsigned(len(self.estimates.public)))
+
+
+def drawn_batches(
+    estimates: Estimates,
+    seed: int,
+    *,
+    search: Search,
+    workers: Workers,
+    parts: Sequence[Ints] | None = None,
+    keep: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[Batch]:
+    """The rows of all groups of the last level, in random order within a group, in batches.
+
+    `parts` are lists of groups that are not mixed in one batch; all groups in their order are one, if it is None. With
+    `keep`, finished batches are kept in the release's folder until the last one has been used.
+    """
+    check_whole(seed=seed)
+    totals = numbers_of_rows(estimates)
+    batches = _batches(totals, [np.arange(len(totals))] if parts is None else parts)
+    print_of_estimates = fingerprint(estimates) if keep or workers.executor is not None else ""
+    drawer = Drawer(estimates, int(seed), search)
+    drawer.prepare()
+    shared = Shared(
+        drawer, opened_drawer, str(estimates.release.path.absolute()), print_of_estimates, int(seed), search
+    )
+    wanted = tables_first(estimates.plan.targets, estimates.plan.schema)
+    key = _key(print_of_estimates, int(seed), search, batches, wanted)
+    with _finished(estimates.release, key, keep and len(batches) > 1) as finished:
+        kept = [None if finished is None else finished.path(str(number)) for number in range(len(batches))]
+        tasks = [
+            (int(group), int(size))
+            for batch, path in zip(batches, kept, strict=True)
+            if path is None
+            for group, size in zip(batch.groups, batch.sizes, strict=True)
+            if size
+        ]
+        drawn = workers.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD)
+        done = 0
+        for number, batch in enumerate(batches):
+            path, pieces = kept[number], [np.zeros(0, smallest_unsigned(len(estimates.public)))]
+            for size in batch.sizes:
+                if path is None and size:
+                    pieces.append(next(drawn))
+                done += 1
+                if progress is not None:
+                    progress("sampling", done, len(totals))
+            rows = np.concatenate(pieces) if path is None else np.load(path)
+            if finished is not None and path is None:
+                with keep_batch(finished.folder, str(number), ".npy") as temporary, open(temporary, "wb") as file:
+                    np.save(file, rows)
+            yield Batch(batch.part, batch.groups, batch.sizes, rows)
+        if finished is not None:
+            finished.remove()
+
+
+def numbers_of_rows(estimates: Estimates) -> Ints:
+    """How many rows each group of the last level gets; an error if they are absurdly many."""
+    if (number := estimates.totals.sum()) > MOST_ROWS:
+        raise EstimationError(
+            f"the estimates have {number:,.0f} rows in all, and at most {MOST_ROWS:,} can be drawn", remedy="rows"
+        )
+    return np.round(estimates.totals).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Planned:
+    part: int
+    groups: Ints
+    sizes: Ints
+
+
+def _batches(totals: Ints, parts: Sequence[Ints]) -> list[_Planned]:
+    """Consecutive groups of each part, as many as have ROWS_OF_BATCH rows together."""
+    found = []
+    for part, groups in enumerate(parts):
+        before = np.cumsum(totals[groups]) - totals[groups]
+        for each in np.split(groups, np.flatnonzero(np.diff(before // ROWS_OF_BATCH)) + 1):
+            found.append(_Planned(part, each, totals[each]))
+    return found
+
+
+# ---------------------------------------------------------------------- workers
+
+
+def _drawn(shared: Shared[Drawer], task: tuple[int, int]) -> Rows:
+    return shared.value.rows(*task)
+
+
+def opened_drawer(folder: str, wanted: str, seed: int, search: Search) -> Drawer:
+    """What a worker in another process draws with: the estimates that the release's folder keeps."""
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+    estimates = kept_estimates(Release.load(folder))
+    if fingerprint(estimates) != wanted:
+        raise WorkersError(
+            f"the estimates in {folder} are not those to draw from: workers in other processes use the ones that the "
+            "folder keeps, so call prade.estimate with these settings first"
+        )
+    drawer = Drawer(estimates, seed, search)
+    drawer.prepare()
+    return drawer
+
+
+def fingerprint(estimates: Estimates) -> str:
+    """A hash of all that the distributions of the last level depend on."""
+    digest = hashlib.sha256(inputs_hash(estimates.release, estimates.public).encode())
+    digest.update(json.dumps(asdict(estimates.settings), sort_keys=True).encode())
+    for level in estimates.levels:
+        digest.update(np.ascontiguousarray(level.multipliers).tobytes())
+        digest.update(b"" if level.alike is None else np.ascontiguousarray(level.alike).tobytes())
+        for emptied in level.emptied:
+            digest.update(b"-" if emptied is None else emptied)
+    return digest.hexdigest()
+
+
+# ---------------------------------------------------------------------- batches that are kept
+
+
+def _key(
+    estimates: str, seed: int, search: Search, batches: Sequence[_Planned], first: Sequence[tuple[str, str]] = ()
+) -> str:
+    """A fingerprint of all that batches depend on; without tables to be met first, it is that of earlier versions."""
+    digest = hashlib.sha256(repr(first).encode() if first else b"")
+    for batch in batches:
+        digest.update(np.stack([batch.groups, batch.sizes]).astype(np.int64).tobytes() + b"end of batch")
+    return run_key(estimates, seed, asdict(search), digest.hexdigest())
+
+
+@contextmanager
+def _finished(release: Release, key: str, wanted: bool) -> Iterator[FinishedBatches | None]:
+    """The batches that an earlier run has finished; None where nothing is kept, as in a folder that is read only."""
+    able = wanted and release.path.is_dir() and os.access(release.path, os.W_OK)
+    with FinishedBatches.open(release.path / UNFINISHED_ROWS, key) if able else nullcontext() as finished:
+        yield finished
+
+
+# ---------------------------------------------------------------------- tables of drawn rows
+
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +258,7 @@ def drawn_table(
     """Rows drawn from estimates, with values of public rows: an Arrow table, or a frame like the public one.
 
     The columns are those of the list of groups, then the schema's. `passes` rounds of improvement bring the rows' one-
-    and two-way tables closer to those of the estimates (see `prade.sampling.improve.improve`). `like` is "pyarrow",
+    and two-way tables closer to those of the estimates (see `prade.sampling.draw.improve`). `like` is "pyarrow",
     "pandas" or "polars", and by default the kind of the public table. `progress(what, done, all)` reports progress.
     """
     import pyarrow as pa
@@ -188,3 +395,98 @@ def _spelt(column: Column, listed: pa.Array, seen: pa.Array) -> pa.Array:
         codes, fits = code_cells(column, texts)
         spelling |= {int(code): text.as_py() for code, text, fit in zip(codes, texts, fits, strict=True) if fit}
     return pa.array(list(spelling.values()), seen.type)
+
+
+# ---------------------------------------------------------------------- other numbers of rows
+
+
+def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, Any] | None = None) -> Estimates:
+    """The same distributions with `rows` rows in all, and none outside the chosen groups.
+
+    `rows` are divided in proportion to the estimated numbers; None keeps those. `groups` are values, or lists of
+    values, of columns of the list of groups.
+    """
+    if rows is not None and not whole(rows, 1):
+        raise PradeError(f"num_rows is {rows!r}; give a whole number, 1 or more, or None for the estimated numbers")
+    totals = np.where(_chosen(estimates, groups or {}), np.round(estimates.totals), 0.0)
+    if rows is not None:
+        if not totals.sum():
+            raise DataError(
+                "these groups are estimated to be empty, so rows cannot be divided among them: choose others"
+            )
+        totals = shared_out(int(rows), totals)
+    return estimates.with_totals(totals)
+
+
+def _chosen(estimates: Estimates, wanted: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Which groups of the last level have these values."""
+    plan = estimates.plan
+    last, listed = plan.groupings[-1], plan.groups.to_dict()
+    first = np.unique(last.number, return_index=True)[1]
+    known = {name: values for name, values in listed.items() if follows(plan, name)}
+    chosen = np.ones(len(last), np.bool_)
+    for name, given in wanted.items():
+        if name not in known:
+            raise DataError(
+                f"{name!r} does not tell the release's groups apart; their columns are {', '.join(known) or 'none'}"
+            )
+        values = list(given) if isinstance(given, (list, tuple, set, frozenset, np.ndarray)) else [given]
+        if unknown := [value for value in values if value not in known[name]]:
+            raise DataError(f"no group has {name} {unknown[0]!r}{closest(str(unknown[0]), map(str, known[name]))}")
+        chosen &= np.array([known[name][row] in values for row in first])
+    if not chosen.any():
+        raise DataError("no group has all these values together: choose others")
+    return chosen
+
+
+# ---------------------------------------------------------------------- answers with the types of the synthetic table
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def like_public(table: pa.Table, plan: Plan, public: PublicTable, like: Like | None = None) -> Frame:
+    """A table of answers whose columns have the types that they have in the synthetic table.
+
+    It is a table like the public one, or of the kind that `like` names.
+    """
+    decoder = public.decoder(plan.schema)
+    for column in plan.groups.columns:
+        if column.name in table.column_names and column.name in public.typed.column_names:
+            table = _replaced(table, column.name, typed_as_public(column, public.typed[column.name]), column.values)
+    for column in plan.schema:
+        if column.name in table.column_names and column.kind == "categorical":
+            table = _replaced(table, column.name, decoder.listed(column.name), column.values)
+    return decoder.types.framed(table, like or public.like)
+
+
+def _replaced(table: pa.Table, name: str, written: Any, values: tuple[Any, ...]) -> pa.Table:
+    """The table with each of these values of a column as the public table writes it."""
+    import pyarrow as pa
+
+    code = {value: number for number, value in enumerate(values)}
+    codes = pa.array([None if cell is None else code[cell] for cell in table[name].to_pylist()], pa.int64())
+    return table.set_column(table.column_names.index(name), name, written.take(codes))
+
+
+# ---------------------------------------------------------------------- the seed
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SEED = b"prade:seed"
+
+
+def with_seed(table: pa.Table, seed: int) -> pa.Table:
+    """The table with the seed that it was drawn with, which stays with it in parquet files."""
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), SEED: str(seed).encode()})
+
+
+def seed_of(schema: pa.Schema) -> int | None:
+    """The seed that a table's schema states; None if it states none."""
+    stated = (schema.metadata or {}).get(SEED)
+    with suppress(ValueError):
+        return None if stated is None else int(stated)
+    return None

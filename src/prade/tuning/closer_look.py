@@ -28,7 +28,7 @@ from prade.planning.plan import Plan
 from prade.queries.marginal import Marginal
 from prade.sampling.table import sample_groups
 from prade.scoring.distances import Codes, Pair, mean_distance, pair_errors
-from prade.scoring.public_baseline import PublicBaseline
+from prade.scoring.evaluation import PublicBaseline
 from prade.tuning.expectation import expected_in_another
 from prade.tuning.rehearse import Rehearsal
 

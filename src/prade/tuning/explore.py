@@ -367,7 +367,7 @@ def explore(
     all of them together twice as much. A group whose number of rows is off by `bias` or more counts as lost.
 
     >>> from prade import Unit
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
     >>> groups = data.groups.select(["PLACE"]).group_by(["PLACE"]).aggregate([])
     >>> task = Task("people", data.schema, 1, Unit(4), ["PLACE"], groups)

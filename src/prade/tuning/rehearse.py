@@ -42,7 +42,7 @@ from prade.planning.targets import Target
 from prade.queries.parts import Part
 from prade.release.release import Release
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
-from prade.scoring.public_baseline import PublicBaseline
+from prade.scoring.evaluation import PublicBaseline
 from prade.scoring.score import CONTEST_BIAS, chosen_pairs
 from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, TooSmall, stand_ins_of
 from prade.tuning.target_errors import LEAST_ERROR, REST, StandInTargets, WantedErrors, errors_in
@@ -57,7 +57,7 @@ class Rehearsal:
     """The stand-ins that a public table offers, and the errors that a plan would make with them.
 
     >>> from prade import Ask, Budget, Level, Unit, Workload
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
     >>> public = Public.of(data.schema, data.public, ["STATE", "PLACE"])
     >>> groups = data.groups.select(["STATE", "PLACE"]).group_by(["STATE", "PLACE"]).aggregate([])

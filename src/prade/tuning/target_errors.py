@@ -30,7 +30,7 @@ from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
 from prade.planning.targets import Target, Wanted, wanted_of
-from prade.scoring.public_baseline import PublicBaseline
+from prade.scoring.evaluation import PublicBaseline
 from prade.tuning.stand_ins import StandIn
 
 if TYPE_CHECKING:

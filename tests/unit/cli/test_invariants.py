@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from prade import Plan
 from prade.cli.main import every_command
-from prade.data.invented import census_like
 from prade.data.tables import read_table, write_table
+from prade.examples import census_like
 
 COLUMNS = ["PERSON", "STATE", "PLACE", "AGE", "SEX", "MARITAL"]
 YOUNG = "AGE < 18 -> MARITAL == 'never married'"

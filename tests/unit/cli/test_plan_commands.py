@@ -5,8 +5,8 @@ import json
 import pytest
 
 from prade import Budget, Plan
-from prade.data.invented import census_like
 from prade.data.tables import write_table
+from prade.examples import census_like
 from worlds.commands import call
 
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "TENURE"]

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from prade import Ledger, Plan, Schema, Unit
-from prade.data.invented import census_like
 from prade.data.tables import write_table
+from prade.examples import census_like
 from worlds.commands import call
 
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX"]

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from prade.cli import main as cli
 from prade.data.tables import write_table
-from prade.scoring.propensity import INSTALL
+from prade.scoring.metrics.tables import INSTALL
 from worlds.workers import SCHEMA, workers
 
 pytestmark = pytest.mark.usefixtures("all_trees")
@@ -81,7 +81,7 @@ def test_named_regressions(call):
 
 
 def test_what_to_install_is_said(call, monkeypatch):
-    monkeypatch.setattr("prade.scoring.propensity.find_spec", lambda name: None)
+    monkeypatch.setattr("prade.scoring.metrics.tables.find_spec", lambda name: None)
     done = call("--json")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["metrics"]["propensity"] == {"not_available": INSTALL}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prade import Column, Plan, Schema, SchemaError, Task
-from prade.data.invented import census_like
 from prade.data.links import proposed_links
+from prade.examples import census_like
 
 PLACE = Column("PLACE", "group", values=["a", "b"])
 WAGES, INCOME, AGE = (Column(name, "numeric", edges=(10, 100)) for name in ("WAGES", "INCOME", "AGE"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prade.diagnosis.calibration import Moments, Tail, lowest_allowed, of_the_family, smallest
+from prade.diagnosis.null import Moments, Tail, lowest_allowed, of_the_family, smallest
 
 
 def test_a_family_of_draws_has_as_many_alarms_as_its_rate():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Ask, Level, Workload
-from prade.diagnosis.column_answers import LevelAnswers, side_by_side
+from prade.diagnosis.null import LevelAnswers, side_by_side
 from worlds.plans import plan_of
 from worlds.releases import answered
 from worlds.survey import SCHEMA, THREE_PLACES

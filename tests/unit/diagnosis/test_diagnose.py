@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Budget, Level, PradeError, Release, Workload
-from prade.diagnosis.diagnose import diagnosed
-from prade.diagnosis.findings import NOTHING
+from prade.diagnosis.diagnose import NOTHING, diagnosed
 from worlds.drift import PLACES, SCHEMA, SIZES, World, moved
 from worlds.plans import plan_of
 

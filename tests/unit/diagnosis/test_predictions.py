@@ -5,7 +5,7 @@ import numpy as np
 from prade import Column, Schema
 from prade.data.groups import Groups
 from prade.data.public import Public
-from prade.diagnosis.predictions import predictions
+from prade.diagnosis.null import predictions
 
 SCHEMA = Schema([Column("STATE", "group"), Column("PLACE", "group"), Column("SEX", "categorical", values=[1, 2])])
 PUBLIC = {

@@ -9,7 +9,6 @@ import pytest
 from prade import Ask, Budget, Column, EstimationError, Groups, Level, PradeError, Schema, Workload
 from prade.core.threads import several
 from prade.data.encoding import encode
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
@@ -22,6 +21,7 @@ from prade.estimating.levels.thinning import Support
 from prade.estimating.levels.totals import smooth_totals
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
+from prade.examples import census_like
 from prade.planning.settings import Settings
 from worlds.plans import plan_of
 from worlds.releases import answered, counted

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from prade import Level, Workload
 from prade.core.arrays import mass_by_group
 from prade.data.encoding import encode
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.estimating.levels.benchmarking import added_up, benchmarked, leverage, parts_of_parents
 from prade.estimating.levels.error_bars import _Kind
@@ -19,6 +18,7 @@ from prade.estimating.levels.residuals import birge_ratios
 from prade.estimating.levels.smoothing import ODD_SHARE, excess_variance
 from prade.estimating.levels.totals import adding_up
 from prade.estimating.levels.variation import PublicVariation, VariationOfCells, _counted, numbered
+from prade.examples import census_like
 from prade.queries.query import parse
 from worlds.plans import plan_of
 from worlds.releases import counted

@@ -37,8 +37,7 @@ from prade.reporting.public_priors import PublicPriors
 from prade.reporting.report import REPORT, report_data, report_path, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
-from prade.scoring.evaluation import evaluate
-from prade.scoring.public_baseline import PublicBaseline
+from prade.scoring.evaluation import PublicBaseline, evaluate
 from prade.scoring.score import chosen_pairs, joint_errors
 from worlds.plans import ledger_for, plan_of
 from worlds.survey import AGE, PERHAPS_WORK, PLACE, SEX, STATE, THREE_PLACES

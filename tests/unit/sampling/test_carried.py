@@ -9,8 +9,8 @@ import pytest
 
 import prade
 from prade import Budget, Column, DataError, Ledger, Release, Schema, Task, Unit, Workload
-from prade.data.invented_years import census_years
 from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.examples import census_years
 from prade.planning.settings import Settings
 from prade.sampling import carried
 from prade.sampling.carried import WEIGHT, chosen_rows, header_of, learned_change, raked

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from prade import Schema
-from prade.sampling import sorted_rows
-from prade.sampling.clusters import LARGEST_CLUSTER
-from prade.sampling.sorted_rows import SortedRows
+from prade.sampling import draw as sorted_rows
+from prade.sampling.draw import SortedRows
+from prade.sampling.pair_tables import LARGEST_CLUSTER
 
 SIZES = {"a": 3, "b": 150, "c": 2, "d": 7, "e": 5, "f": 1, "g": 40, "h": 4}
 

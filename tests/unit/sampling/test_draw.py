@@ -9,12 +9,11 @@ from scipy import stats
 
 from prade import Schema
 from prade.core.errors import EstimationError
-from prade.data.invented import census_like
 from prade.data.prior import Prior
-from prade.sampling import improve as search
+from prade.examples import census_like
+from prade.sampling import draw as search
 from prade.sampling import pair_tables
-from prade.sampling.draw import draw, ordering
-from prade.sampling.improve import improve, sample
+from prade.sampling.draw import draw, improve, ordering, sample
 from prade.sampling.pair_tables import PairTables
 
 FALSE_ALARM = 1e-4  # of the statistical tests below; seeds are fixed, so they fail always or never

@@ -16,9 +16,10 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.pipeline import sample, write_sample
 from prade.planning.settings import Settings
 from prade.release.file_names import UNFINISHED_ROWS
-from prade.sampling import group_draws, sorted_rows
-from prade.sampling.group_draws import Drawer, drawn_batches
-from prade.sampling.improve import Search
+from prade.sampling import draw as sorted_rows
+from prade.sampling import table as group_draws
+from prade.sampling.draw import Search
+from prade.sampling.table import Drawer, drawn_batches
 from worlds.many_places import PLACES, STATES, people, public, release
 from worlds.processes import killed_when_done
 
@@ -159,10 +160,10 @@ import sys
 from prade import Release
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import write_sample
-from prade.sampling import group_draws, sorted_rows
+from prade.sampling import table
 from unit.sampling.test_group_draws import TABLE, TENTH
 
-group_draws.ROWS_OF_BATCH = TENTH
+table.ROWS_OF_BATCH = TENTH
 
 def told(what, done, number):
     print(done, flush=True)

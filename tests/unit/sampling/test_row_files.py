@@ -20,9 +20,10 @@ from prade.data.parquet_folders import folder_name, parts_of, schema_of
 from prade.data.tables import read_table, write_table
 from prade.pipeline import sample, write_sample
 from prade.release.derived_files import KEPT_ROWS, check_kept, is_kept, kept_rows
-from prade.sampling import group_draws, row_files
+from prade.sampling import row_files
+from prade.sampling import table as group_draws
 from prade.sampling.row_files import Output, folders_of
-from prade.sampling.seed_note import seed_of
+from prade.sampling.table import seed_of
 from worlds.commands import call
 from worlds.plans import plan_of
 from worlds.releases import invented, write_folder

@@ -10,11 +10,9 @@ from prade.core.workers import Workers
 from prade.data.prior import Prior
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
-from prade.sampling.group_draws import drawn_batches
-from prade.sampling.improve import Search, improved_ranks
-from prade.sampling.pair_tables import PairTables
-from prade.sampling.sorted_rows import SortedRows, drawn_ranks
-from prade.sampling.target_tables import tables_first
+from prade.sampling.draw import Search, SortedRows, drawn_ranks, improved_ranks
+from prade.sampling.pair_tables import PairTables, tables_first
+from prade.sampling.table import drawn_batches
 from worlds.many_places import public, release
 
 SCHEMA = Schema([Column(name, "categorical", values=tuple(range(5))) for name in "abcdefgh"])

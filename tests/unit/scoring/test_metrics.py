@@ -9,11 +9,10 @@ import pytest
 
 from prade import Column, DataError, Schema, score
 from prade.data.public import Public
-from prade.scoring.correlations import correlation_differences, correlations
 from prade.scoring.evaluation import evaluate, worst_pairs
-from prade.scoring.metrics import Choices, all_metrics
-from prade.scoring.propensity import INSTALL
-from prade.scoring.regressions import Formula, usual_linear, usual_logistic
+from prade.scoring.metrics.measures import Choices, all_metrics
+from prade.scoring.metrics.regressions import Formula, usual_linear, usual_logistic
+from prade.scoring.metrics.tables import INSTALL, correlation_differences, correlations
 from prade.scoring.sides import Side
 from worlds.workers import SCHEMA, workers
 
@@ -134,7 +133,9 @@ def test_weights_count(found):
 
 def test_without_sklearn_the_rest_is_there(monkeypatch, found):
     usual = util.find_spec
-    monkeypatch.setattr("prade.scoring.propensity.find_spec", lambda name: None if name == "sklearn" else usual(name))
+    monkeypatch.setattr(
+        "prade.scoring.metrics.tables.find_spec", lambda name: None if name == "sklearn" else usual(name)
+    )
     without = all_metrics(TRUTH, SYNTHETIC, OTHERS)
     assert without["propensity"] == {"not_available": INSTALL}
     assert "prade[metrics]" in INSTALL

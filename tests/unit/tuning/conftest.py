@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from prade.data.invented import census_like
+from prade.examples import census_like
 
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]

@@ -10,13 +10,13 @@ from prade import Budget, Plan, Schema, Task, Unit, explore
 from prade.core.errors import PradeError
 from prade.data.column import Column
 from prade.data.encoding import Coded
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.public_files import PublicFiles
 from prade.estimating.levels.estimates import Estimates
+from prade.examples import census_like
 from prade.reporting.packing import packed, plain
 from prade.scoring.score import joint_errors
-from prade.tuning.choice import Choice
+from prade.tuning.candidates import Choice
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort
 from prade.tuning.explore import budgets_of, listed, order_of, plan_file

@@ -10,11 +10,11 @@ from scipy import stats
 
 from prade.core.errors import DataError
 from prade.data.groups import Groups
-from prade.data.invented import census_like
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.schema import Schema
 from prade.estimating.levels.rows_from_tables import RowsFromTables
+from prade.examples import census_like
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings

@@ -13,7 +13,7 @@ from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
 from prade.queries.marginal import Marginal
-from prade.tuning.choice import Choice
+from prade.tuning.candidates import Choice
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.target_errors import REST, WantedErrors
 from prade.tuning.tune import tune

@@ -24,11 +24,20 @@ from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
-from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, OWN, RAW_PAIRS, Candidates
-from prade.tuning.choice import Choice
+from prade.tuning.candidates import (
+    FEWEST_ROWS,
+    MOST_CELLS,
+    OWN,
+    RAW_PAIRS,
+    Candidates,
+    Choice,
+    laws_within,
+    out_of_reach,
+    predicted_best,
+    with_least_noise,
+)
 from prade.tuning.effort import Effort
 from prade.tuning.expectation import clearly_gain, expected_in_another
-from prade.tuning.extra_rows import out_of_reach
 from prade.tuning.gain import (
     StandInLevel,
     off_by,
@@ -38,7 +47,6 @@ from prade.tuning.gain import (
     shrunk_moments,
     telling_parts,
 )
-from prade.tuning.one_way_candidates import laws_within, predicted_best, with_least_noise
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import Search
 from prade.tuning.trials import Trials
@@ -320,7 +328,7 @@ def test_more_draws_of_noise_tell_luck_from_gain_where_effort_is_left(effort, fo
 def test_no_engine_and_no_door_is_loaded():
     code = (
         "import sys, prade\n"
-        "from prade.data.invented import census_like\n"
+        "from prade.examples import census_like\n"
         "from prade.tuning.tune import tune\n"
         "d = census_like(persons=300, places_per_state=3, seed=1)\n"
         "groups = d.groups.select(['PLACE']).group_by(['PLACE']).aggregate([])\n"

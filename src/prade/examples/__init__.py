@@ -1,0 +1,23 @@
+"""Invented people, for demonstrations and tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prade.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from prade.examples.census import CensusLike as CensusLike
+    from prade.examples.census import CensusYears as CensusYears
+    from prade.examples.census import census_like as census_like
+    from prade.examples.census import census_years as census_years
+
+_HOMES = {
+    "CensusLike": "prade.examples.census",
+    "CensusYears": "prade.examples.census",
+    "census_like": "prade.examples.census",
+    "census_years": "prade.examples.census",
+}
+
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

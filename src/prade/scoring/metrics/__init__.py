@@ -1,0 +1,1 @@
+"""The metrics of the synthetic data community; they need scikit-learn: `pip install 'prade[metrics]'`."""
