@@ -71,8 +71,7 @@ def test_it_is_the_same_for_any_number_of_threads(data):
     task = Task("people", data.schema, 5, Unit(1), ["STATE", "PLACE"], data.groups)
     found = set()
     for threads in (1, 4):
-        with Tuner(task, data.public, threads=threads) as tuner:
-            found.add(tuner.tune(task.budget, Effort.of(0.5)).effort)
+        found.add(Tuner(task, data.public, threads=threads).tune(task.budget, Effort.of(0.5)).effort)
     assert len(found) == 1
     assert 0 < found.pop() <= 0.5
 
