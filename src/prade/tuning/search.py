@@ -199,10 +199,10 @@ class Search:
         return all_tried
 
     def _likely(self, candidates: Candidates, number: int) -> Iterator[Draw]:
-        """The draws of the candidates from a ladder on, which are all asked for if none is kept or clearly worse."""
+        """The draws of the candidates of a ladder, which are all asked for if none is kept or clearly worse."""
         best, tried = self.best, frozenset(self.tried)
-        changes = chain.from_iterable(islice(candidates.ladders(lambda: best), number, None))
-        new = (choice for _, choice in changes if choice not in tried)
+        ladder = next(islice(candidates.ladders(lambda: best), number, None), ())
+        new = (choice for _, choice in ladder if choice not in tried)
         return (draw for each in new if self._affordable(self._work_of_trial(each), each) for draw in self._every(each))
 
     def climb_with_more_draws(self, candidates: Candidates) -> None:
