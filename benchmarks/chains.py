@@ -22,8 +22,8 @@ import prade
 from common import report, table
 from prade import Budget, Ledger, Plan, Release, Settings, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
+from prade.data.declare.groups import Groups
 from prade.data.encoding import encode
-from prade.data.groups import Groups
 from prade.data.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import CensusYears, census_years

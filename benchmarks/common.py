@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import sys
 import time
@@ -18,6 +17,7 @@ from prade.data.prior import Prior
 from prade.data.tables import read_table
 from prade.estimating.layout import Layout
 from prade.release.measurement import Measurement
+from results import keep
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -103,18 +103,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def report(name: str, text: str, figures: dict[str, object]) -> None:
-    """Print a result and keep it in benchmarks/out for `run.py`."""
+    """Print a result, keep its tables in benchmarks/results, and its figures in benchmarks/out."""
     print(text, flush=True)
+    keep(name, text)
     OUT.mkdir(exist_ok=True)
-    (OUT / f"{name}.md").write_text(text + "\n")
     (OUT / f"{name}.json").write_text(json.dumps(figures, indent=1))
-
-
-def machine() -> str:
-    """A line about the machine."""
-    model = "unknown processor"
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        model = names[0] if names else model
-    return f"{model}, {os.cpu_count()} cores, Python {sys.version.split()[0]}, numpy {np.__version__}"

@@ -23,9 +23,8 @@ from common import DATA, need_data, report, seconds, table
 from large_files import SIZES, WAYS, sizes
 from prade import Schema
 from prade.data.tables import read_table, write_table
-from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from prade.queries.marginal import Marginal
 
 ROWS = DATA / "acs2024_ny_pa.parquet"

@@ -47,8 +47,7 @@ def child(way: str, private: str) -> None:
     import prade
     from prade import Schema, Unit
     from prade.data.tables import read_table
-    from prade.measuring.counts import count
-    from prade.measuring.source import open_source
+    from prade.measuring.source import count, open_source
     from prade.queries.marginal import Marginal
 
     schema = Schema.load(DATA / "acs2024.schema.toml")

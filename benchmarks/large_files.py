@@ -157,7 +157,7 @@ def _processor_seconds() -> float:
 
 def _in_spark(path: Path, unit: Unit, folder: Path) -> None:
     """In a Java machine of this process, which opens the file as a table."""
-    from prade.measuring.spark_sessions import open_session
+    from prade.measuring.spark import open_session
 
     session, end = open_session("spark", "local", "", "the file")
     try:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from common import OUT, machine, need_data, report, table
+from common import OUT, need_data, report, table
 from costs_on_paper import Size, cost_table, exponents
 from invented_nation import LEVELS, Nation, nation
 from jobs import Job, kept
@@ -30,6 +30,7 @@ from prade.core.threads import cores
 from prade.data.encoding import encode
 from prade.data.tables import read_table, write_table
 from prade.release.file_names import SUPPORT
+from results import machine
 from used import Used, measured
 
 PRADE = [sys.executable, "-m", "prade"]

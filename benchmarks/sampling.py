@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import prade
-from common import OUT, machine, need_data, report, table
+from common import OUT, need_data, report, table
 from invented_nation import LEVELS, nation
 from jobs import acs
 from prade import Release, Schema, Task, Unit
@@ -29,6 +29,7 @@ from prade.sampling.draw import Search
 from prade.sampling.table import drawn_batches
 from prade.scoring.distances import mean_distance
 from prade.scoring.score import chosen_pairs, score
+from results import machine
 
 SETTINGS = {
     "drawn, not improved": Search(passes=0),

@@ -21,7 +21,7 @@ import numpy as np
 from common import need_data, report, table
 from jobs import THREADS, acs, nist
 from prade import Ask, Budget, Level, Plan, Schema, Unit, Workload
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
 from prade.data.public import Public
 from prade.examples import census_like
 from prade.planning.settings import Settings

@@ -31,10 +31,10 @@ import prade
 from common import DATA, ROOT, report, table
 from prade import Schema, Task
 from prade.core.threads import cores
-from prade.data.column import Column
+from prade.data.declare.column import Column
+from prade.data.declare.draft import proposed_links
 from prade.data.decoding import Decoder
 from prade.data.encoding import Coded, encode
-from prade.data.links import proposed_links
 from prade.data.matching import numbers_of
 from prade.data.menus import menu_of_public
 from prade.data.tables import plain_cells, read_table, write_table

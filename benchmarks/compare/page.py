@@ -13,10 +13,11 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from common import ROOT, machine, table
+from common import ROOT, table
 from compare.entrants import NOTHING, SYSTEMS
 from compare.jobs import TITLES
 from compare.systems import MOST_GROUPS
+from results import machine
 
 Results = dict[tuple[str, str, str], list[dict[str, Any]]]
 

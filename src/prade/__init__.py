@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from prade.core.errors import PradeError as PradeError
     from prade.core.errors import SchemaError as SchemaError
     from prade.core.errors import WorkloadError as WorkloadError
-    from prade.data.column import Column as Column
     from prade.data.csv_format import CsvFile as CsvFile
-    from prade.data.groups import Groups as Groups
-    from prade.data.invariants import PublishedTotals as PublishedTotals
-    from prade.data.invariants import Rule as Rule
-    from prade.data.schema import Schema as Schema
+    from prade.data.declare.column import Column as Column
+    from prade.data.declare.groups import Groups as Groups
+    from prade.data.declare.schema import PublishedTotals as PublishedTotals
+    from prade.data.declare.schema import Rule as Rule
+    from prade.data.declare.schema import Schema as Schema
     from prade.estimating.levels.estimates import Estimates as Estimates
     from prade.measuring.check import check as check
     from prade.pipeline import estimate as estimate
@@ -56,19 +56,19 @@ _HOMES = {
     **dict.fromkeys(_ERRORS, "prade.core.errors"),
     "Ask": "prade.planning.questions",
     "Budget": "prade.privacy.budget",
-    "Column": "prade.data.column",
+    "Column": "prade.data.declare.column",
     "CsvFile": "prade.data.csv_format",
     "Estimates": "prade.estimating.levels.estimates",
     "Exploration": "prade.tuning.explore",
-    "Groups": "prade.data.groups",
+    "Groups": "prade.data.declare.groups",
     "Ledger": "prade.privacy.ledger",
     "Level": "prade.planning.questions",
     "Part": "prade.queries.parts",
     "Plan": "prade.planning.plan",
-    "PublishedTotals": "prade.data.invariants",
+    "PublishedTotals": "prade.data.declare.schema",
     "Release": "prade.release.release",
-    "Rule": "prade.data.invariants",
-    "Schema": "prade.data.schema",
+    "Rule": "prade.data.declare.schema",
+    "Schema": "prade.data.declare.schema",
     "Score": "prade.scoring.score",
     "Settings": "prade.planning.settings",
     "Synthesizer": "prade.synthesizer",

@@ -26,7 +26,7 @@ from prade.data.public_table import PublicTable
 from prade.estimating.cuda import let_go, need_accelerator
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.measuring.early_refusals import refuse_early, refuse_unfit
+from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan

@@ -19,12 +19,12 @@ from prade.core.effort import EFFORT
 from prade.core.errors import DataError, PradeError
 from prade.core.parameters import Parameters
 from prade.core.progress import Progress
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
 from prade.data.declared_types import DeclaredTypes, Frame, Like
-from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
-from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
-from prade.measuring.early_refusals import refuse_early
+from prade.measuring.refusals import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
 from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
@@ -38,7 +38,7 @@ from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.drafted_schema import drafted_schema
 from prade.release.release import Release
 from prade.release.terms import Terms
-from prade.reporting.summary import summary_html
+from prade.reporting.html import summary_html
 from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 

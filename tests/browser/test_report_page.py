@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from prade import Release
-from prade.reporting.packing import unpacked
+from prade.reporting.html import unpacked
 from prade.reporting.report import write_report
 from worlds import whole_releases
 from worlds.page_checks import (
@@ -795,7 +795,7 @@ GROUPS = 239
 
 def enlarged(found):
     """The data of a page with 239 groups and 36 columns: the groups and columns of a small one, repeated."""
-    from prade.reporting.packing import packed
+    from prade.reporting.html import packed
 
     columns, cells = found["columns"], found["columns"][-1]["cells"][1]
     found["columns"] = [
@@ -839,8 +839,7 @@ def enlarged(found):
 
 @pytest.fixture(scope="module")
 def large(census, tmp_path_factory):
-    from prade.reporting.report import report_data
-    from prade.reporting.report_page import report_page
+    from prade.reporting.report import report_data, report_page
 
     path = tmp_path_factory.mktemp("large") / "report.html"
     path.write_text(report_page(enlarged(report_data(census[0]))), encoding="utf-8")
@@ -849,8 +848,7 @@ def large(census, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def large_with_truth(census, tmp_path_factory):
-    from prade.reporting.report import report_data
-    from prade.reporting.report_page import report_page
+    from prade.reporting.report import report_data, report_page
 
     path = tmp_path_factory.mktemp("large") / "ours.html"
     path.write_text(report_page(enlarged(report_data(census[0], truth=census[1]))), encoding="utf-8")

@@ -22,8 +22,7 @@ import pytest
 
 from prade import Column, Schema
 from prade.core.errors import DataError
-from prade.measuring.counts import count
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 

@@ -27,9 +27,8 @@ from prade.data.cells import text_of_bytes
 from prade.data.csv_format import CsvFormat
 from prade.data.csv_records import csv_batches
 from prade.data.public_files import PublicFiles
-from prade.measuring.counts import count
 from prade.measuring.run import measure
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from prade.queries.marginal import Marginal
 
 DAY = datetime.date

@@ -17,15 +17,15 @@ from prade import Budget, Column, DataError, Level, Plan, PradeError, Release, S
 from prade.cli.main import UNFORESEEN, every_command
 from prade.core.errors import SchemaError
 from prade.core.numbers import exact
+from prade.data.declare.groups import Groups
 from prade.data.encoding import outside as outside_of
-from prade.data.groups import Groups
 from prade.data.public import Public
 from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
 from prade.queries.marginal import Marginal
 from prade.release.release import read_measurements, sealed_text
 from prade.reporting.outlines import outlines
-from prade.reporting.promise import meaning
+from prade.reporting.statements import meaning
 from worlds.releases import write_folder
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})

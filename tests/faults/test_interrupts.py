@@ -344,7 +344,7 @@ finally:
 """
 
 
-@pytest.mark.parametrize("module", ["click", "prade.cli.console", "numba"])
+@pytest.mark.parametrize("module", ["click", "prade.cli.main", "numba"])
 def test_an_interrupt_while_loading_is_one_line(release: Path, module: str) -> None:
     code, said, complained = end(start(SENT_AT, module, "0", "estimate", str(release)), 3 * PATIENCE)
     assert (code, said) == (130, "")

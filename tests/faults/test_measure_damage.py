@@ -17,8 +17,8 @@ import pytest
 from prade import Budget, Ledger, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring import run
-from prade.measuring.counts import Counting
 from prade.measuring.run import measure
+from prade.measuring.source import Counting
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells

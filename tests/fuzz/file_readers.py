@@ -17,12 +17,11 @@ import pyarrow.parquet as pq
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Column, Schema, Workload
-from prade.data.codebook import Codebook
 from prade.data.csv_format import CsvFormat
+from prade.data.declare.display import Codebook, display_texts
+from prade.data.declare.groups import Groups
 from prade.data.decoding import Decoder
-from prade.data.display import display_texts
 from prade.data.encoding import encode, outside
-from prade.data.groups import Groups
 from prade.data.matching import code_cells
 from prade.data.prior import Prior
 from prade.data.public import Public
@@ -37,7 +36,7 @@ from prade.release.derived_files import KEPT_ESTIMATES, recorded
 from prade.release.measurement import Measurement
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
 from prade.reporting.outlines import outlines
-from prade.reporting.promise import promise_of
+from prade.reporting.statements import promise_of
 from worlds.releases import write_manifest
 
 # ---------------------------------------------------------------------- readers of documents

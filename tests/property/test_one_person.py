@@ -24,8 +24,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from prade import Column, CsvFile, Schema
-from prade.measuring.counts import count
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 

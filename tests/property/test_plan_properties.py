@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prade.core.errors import PradeError
-from prade.data.schema import Column, Schema
+from prade.data.declare.schema import Column, Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget

@@ -24,9 +24,8 @@ from hypothesis import strategies as st
 from prade import Budget, Column, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import published_plan
 from prade.data.public import Public
-from prade.measuring.counts import count
 from prade.measuring.run import measure
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.queries.marginal import Marginal

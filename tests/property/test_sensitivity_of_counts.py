@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Schema, Workload
-from prade.data.schema import Column
-from prade.measuring.counts import count
-from prade.measuring.source import open_source
+from prade.data.declare.schema import Column
+from prade.measuring.source import count, open_source
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 from worlds.every_row import PARTS, PLACES, ROWS, SCHEMA, one_table, persons

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prade.data.declare.schema import Column, Schema
 from prade.data.joint import Joint
-from prade.data.schema import Column, Schema
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 from prade.queries.query import expect, parse

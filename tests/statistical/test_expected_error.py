@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
+from prade.data.declare.groups import Groups
 from prade.data.encoding import encode
-from prade.data.groups import Groups
 from prade.data.public import Public
 from prade.examples import census_like
 from prade.planning.plan import Plan

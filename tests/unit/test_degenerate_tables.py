@@ -13,8 +13,7 @@ from prade.core.errors import SchemaError
 from prade.data.encoding import encode
 from prade.data.tables import read_table, write_table
 from prade.examples import census_like
-from prade.measuring.counts import count
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from prade.pipeline import write_sample
 from prade.queries.marginal import Marginal
 

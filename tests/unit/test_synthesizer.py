@@ -33,7 +33,7 @@ from prade import (
 )
 from prade.cli import main as cli
 from prade.core.arrays import shared_out
-from prade.data.display import display_texts
+from prade.data.declare.display import display_texts
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import sample
 from prade.release.release import PLAN

@@ -17,7 +17,7 @@ import numpy as np
 
 from prade import Column, Schema, Unit
 from prade.core.errors import DataError
-from prade.measuring.counts import count
+from prade.measuring.source import count
 from prade.queries.marginal import Marginal
 
 DAY = datetime.date

@@ -23,7 +23,7 @@ from prade.queries.marginal import Marginal
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
     from prade.estimating.estimate import Estimate
     from prade.estimating.layout import Layout
     from prade.release.measurement import Measurement

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import click
 
-from prade.cli.console import FILE
-from prade.cli.main import examples, prade
-from prade.cli.worker_options import Where, worker_options
+from prade.cli.main import FILE, examples, prade
+from prade.cli.options import Where, worker_options
 from prade.release.file_names import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"  # the cap covers the release and the published algorithm's, which costs the same

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.console import FILE, need_new_file, text_table
 from prade.cli.csv_options import csv_options
-from prade.cli.main import examples, prade, remark, result
+from prade.cli.main import FILE, examples, need_new_file, prade, remark, result, text_table
+from prade.cli.options import Where, worker_options
 from prade.cli.planning_commands import advice_of, as_json, facts_of, force, planning, task_of
-from prade.cli.worker_options import Where, worker_options
 
 if TYPE_CHECKING:
     from prade.planning.task import Task
@@ -129,7 +128,7 @@ def _several(
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
     from prade.core.progress import progress_bar
     from prade.reporting.explore_page import write_explore
-    from prade.reporting.packing import packed
+    from prade.reporting.html import packed
     from prade.tuning.explore import budgets_of, explore, plan_file
 
     kind = "epsilon" if options["epsilon"] else "rho"

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
-from prade.cli.main import Command, examples, prade, remark, result
-from prade.cli.public_options import public_files
+from prade.cli.main import FILE, Command, examples, need_new_file, prade, remark, result
+from prade.cli.options import public_files
 from prade.core.effort import EFFORT
 
 if TYPE_CHECKING:
@@ -90,8 +89,8 @@ def infer(
 
     Read the draft, and correct it from the codebook.
     """
+    from prade.data.declare.schema import Schema
     from prade.data.encoding import outside
-    from prade.data.schema import Schema
 
     need_new_file(output, force)
     source = public_files(public).source()

@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.console import FILE, need_file, need_folder
 from prade.cli.csv_options import csv_options
 from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
-from prade.cli.main import examples, prade, remark, result
+from prade.cli.main import FILE, examples, need_file, need_folder, prade, remark, result
+from prade.cli.options import (
+    THREADS,
+    Where,
+    cuda_option,
+    named_files,
+    public_again,
+    public_table,
+    said_paths,
+    worker_options,
+)
 from prade.cli.planning_commands import (
     advice_of,
     as_json,
@@ -19,8 +28,6 @@ from prade.cli.planning_commands import (
     spending,
     task_of,
 )
-from prade.cli.public_options import named_files, public_again, public_table, said_paths
-from prade.cli.worker_options import THREADS, Where, cuda_option, worker_options
 from prade.core.errors import DataError
 from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 

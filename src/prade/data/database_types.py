@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from prade.data.column import Column
+from prade.data.declare.column import Column
 from prade.data.matching import NUMBER, numerals
 
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

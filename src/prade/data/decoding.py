@@ -19,9 +19,9 @@ from prade.core.chances import Chances
 from prade.core.errors import DataError
 from prade.core.threads import cores, finishing
 from prade.data.cells import one_piece
-from prade.data.column import Column
 from prade.data.columns import AT_ONCE, Columns
 from prade.data.copies import Copies
+from prade.data.declare.column import Column
 from prade.data.declared_types import DeclaredTypes, Frame, Like, check_like
 from prade.data.donors import Donors
 from prade.data.matching import numbers_of
@@ -31,14 +31,14 @@ from prade.data.tables import plain_cells, read_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from prade.data.declare.schema import Schema
     from prade.data.joint import Joint
-    from prade.data.schema import Schema
 
 
 class Decoder:
     """Turns codes into a table; made by `Decoder.fit` from a public table or by `Decoder.plain` from a schema alone.
 
-    >>> from prade.data.schema import Column, Schema
+    >>> from prade.data.declare.schema import Column, Schema
     >>> from prade.data.encoding import encode
     >>> schema = Schema([Column("PAY", "numeric", edges=[1000, 2000], integer=True, min=0)])
     >>> public = {"PAY": [500, 1500, 1500, 9000]}

@@ -19,9 +19,9 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, drawn_in_runs
 from prade.core.chances import Chances
+from prade.data.declare.schema import Schema
 from prade.data.joint import Codes
 from prade.data.row_index import RowIndex
-from prade.data.schema import Schema
 
 NONE = -1  # in place of a row number: no public row
 MOST_INDEXES = 4  # kept at once: each takes a dozen bytes per public row

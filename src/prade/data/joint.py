@@ -18,7 +18,7 @@ from prade.core.errors import DataError
 from prade.core.words import names_of
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 Codes = Mapping[str, NDArray[Any]]
 

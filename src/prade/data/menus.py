@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, drawn_in_runs, smallest_unsigned
 from prade.core.chances import Chances
 from prade.data.cells import is_text, one_piece
-from prade.data.column import LARGEST_WHOLE, Column
+from prade.data.declare.column import LARGEST_WHOLE, Column
 from prade.data.donors import NONE
 from prade.data.matching import PER_DAY, code_cells, numbers_of
 from prade.data.tables import plain_cells

@@ -19,7 +19,7 @@ from prade.data.encoding import Coded, encode, normalised
 from prade.data.joint import Codes, Joint
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 LARGEST_FULL_DOMAIN = 2**22
 

@@ -23,10 +23,11 @@ from prade.core.errors import DataError
 from prade.core.threads import cores, finishing
 from prade.data.cell_types import require_plain_type
 from prade.data.cells import clean_text, is_missing, is_text, one_piece, plain_array
-from prade.data.column import Column
 from prade.data.columns import AT_ONCE
+from prade.data.declare.column import Column
+from prade.data.declare.groups import Grouping, Groups
+from prade.data.declare.schema import Schema
 from prade.data.encoding import encode
-from prade.data.groups import Grouping, Groups
 from prade.data.matching import numbers_of
 from prade.data.parquet_with_header import (
     WEIGHT_FIELD,
@@ -37,7 +38,6 @@ from prade.data.parquet_with_header import (
     write_with_header,
 )
 from prade.data.prior import Prior
-from prade.data.schema import Schema
 from prade.data.tables import plain_cells, read_table, table_columns
 
 if TYPE_CHECKING:

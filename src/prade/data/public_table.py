@@ -14,13 +14,13 @@ import numpy as np
 from prade.core.errors import DataError, PradeError
 from prade.data.cells import is_text, one_piece
 from prade.data.columns import Columns
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
 from prade.data.declared_types import Like
 from prade.data.decoding import Decoder
-from prade.data.groups import Groups
 from prade.data.matching import numbers_of
 from prade.data.public import Public, group_columns
 from prade.data.public_files import PublicFiles
-from prade.data.schema import Schema
 from prade.data.tables import guess_type, read_table, table_suffix, with_types
 
 if TYPE_CHECKING:

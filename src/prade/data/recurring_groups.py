@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
-from prade.data.groups import Grouping, Groups
+from prade.data.declare.groups import Grouping, Groups
 
 if TYPE_CHECKING:
     from prade.data.public import Public

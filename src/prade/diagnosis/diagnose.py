@@ -13,7 +13,7 @@ from prade.core.arrays import Flags, Floats
 from prade.core.errors import PradeError
 from prade.core.threads import several
 from prade.core.words import many
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 from prade.data.public import Public
 from prade.diagnosis.null import (
     Compared,

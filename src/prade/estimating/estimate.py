@@ -20,8 +20,8 @@ from prade.data.joint import Codes, Joint
 from prade.data.parquet_with_header import WEIGHT_FIELD
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
     from prade.data.encoding import Coded
-    from prade.data.schema import Schema
     from prade.estimating.layout import Layout
 
 
@@ -184,9 +184,9 @@ class Estimate(Joint):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Estimate:
         """Read what `save` wrote."""
+        from prade.data.declare.schema import Schema
         from prade.data.encoding import Coded
         from prade.data.parquet_with_header import damage_reported, floats, read_header, whole_numbers
-        from prade.data.schema import Schema
         from prade.data.tables import read_table
 
         table = read_table(path)

@@ -21,9 +21,8 @@ from prade.data.cell_types import python_values
 from prade.data.cells import plain_array
 from prade.data.matching import code_cells
 from prade.data.person_ids import exact_ids
-from prade.measuring.counts import Counting
 from prade.measuring.person_bound import hashed, runs_of
-from prade.measuring.source import guarded, open_source
+from prade.measuring.source import Counting, guarded, open_source
 from prade.measuring.streams import Batch
 from prade.measuring.tally import Tally
 from prade.planning.plan import Plan

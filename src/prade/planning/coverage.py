@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
-from prade.data.schema import Schema
 from prade.planning.plan import Plan
 
 

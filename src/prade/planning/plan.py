@@ -27,10 +27,9 @@ from prade.core.documents import Malformed, file_text, json_value
 from prade.core.errors import PradeError, SchemaError, WorkloadError
 from prade.core.files import replace_file
 from prade.core.words import many
-from prade.data.groups import Grouping, Groups
-from prade.data.invariants import Invariant, PublishedTotals
+from prade.data.declare.groups import Grouping, Groups
+from prade.data.declare.schema import Invariant, PublishedTotals, Schema
 from prade.data.public_files import PublicFiles
-from prade.data.schema import Schema
 from prade.planning.expected import Expected
 from prade.planning.invariants import lines_of, not_protected, stated
 from prade.planning.plan_file import (

@@ -10,7 +10,7 @@ from typing import Any
 
 from prade.core.errors import PradeError, WorkloadError
 from prade.core.numbers import exact, readable
-from prade.data.schema import Schema
+from prade.data.declare.schema import Schema
 from prade.privacy.budget import Budget, Law, Number
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Cells, Part, RowCells, everybody

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from prade.core.errors import WorkloadError
-from prade.data.schema import Schema
+from prade.data.declare.schema import Schema
 from prade.planning.questions import Ask
 from prade.privacy.budget import Number
 from prade.queries.parts import Part
@@ -31,7 +31,7 @@ def weighted_asks(workload: Workload, share: Number = 1) -> tuple[Ask, ...]:
     Tables of one size go into one ask. Each table must have a cell for every row, as one-way and two-way tables do:
     tables that exclude each other would cost less in a single ask.
 
-    >>> from prade.data.schema import Schema
+    >>> from prade.data.declare.schema import Schema
     >>> schema = Schema.from_mbi({"sex": 4, "age": 16, "work": 4})
     >>> for ask in weighted_asks(Workload.all_marginals(schema, 1)):
     ...     print([part.name for part in ask.workload], ask.share)
@@ -59,7 +59,7 @@ def favoured_asks(
     If `weighted`, parts also grow with the square root of their cells. Parts with equal shares go into one ask, the
     smallest shares first.
 
-    >>> from prade.data.schema import Schema
+    >>> from prade.data.declare.schema import Schema
     >>> schema = Schema.from_mbi({"sex": 4, "age": 16, "work": 4})
     >>> sex, age, work = Workload.all_marginals(schema, 1)
     >>> for ask in favoured_asks(schema, [sex, age, work], [age], 4, weighted=False):

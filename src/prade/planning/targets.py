@@ -24,7 +24,7 @@ from prade.core.documents import file_text, toml_table
 from prade.core.errors import DataError, PradeError, WorkloadError
 from prade.core.numbers import exact, readable
 from prade.core.words import closest, names_of
-from prade.data.schema import Schema
+from prade.data.declare.schema import Schema
 from prade.privacy.budget import Number
 from prade.queries.asked import Statistic, asked_query, statistic_of
 from prade.queries.marginal import Marginal

@@ -9,9 +9,8 @@ from typing import Any
 
 from prade.core.errors import DataError, PradeError
 from prade.core.words import names_of
-from prade.data.groups import Groups
-from prade.data.invariants import Invariant
-from prade.data.schema import Schema
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Invariant, Schema
 from prade.planning.invariants import stated
 from prade.planning.targets import Target, checked_targets
 from prade.privacy.budget import Budget

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import WorkloadError
+from prade.data.declare.schema import Schema
 from prade.data.joint import Codes, joint_codes
-from prade.data.schema import Schema
 from prade.queries.expression import Mask
 from prade.queries.parts import MAX_CELLS, Part, column_names_of
 from prade.queries.query import column_of
@@ -22,7 +22,7 @@ from prade.queries.query_text import backticked
 class Marginal(Part):
     """One cell for every combination of codes of some columns, numbered in C order (the last column varies fastest).
 
-    >>> from prade.data.schema import Schema
+    >>> from prade.data.declare.schema import Schema
     >>> part = Marginal.of(Schema.from_mbi({"age": 3, "sex": 2}), ["age", "sex"])
     >>> part
     Marginal('age x sex', n_cells=6, covers=True)

@@ -26,7 +26,7 @@ from prade.queries.query import Query, column_of
 from prade.queries.query_text import backticked, shorten
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 MAX_CELLS = 2**31
 

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from prade.core.errors import DataError, SchemaError, WorkloadError
 from prade.core.words import closest
 from prade.data.comparison import codes_satisfying
-from prade.data.values import some_of
+from prade.data.declare.column import some_of
 from prade.queries.expression import Combination, Condition, Expression, Mask, conditions, evaluate, join, possible
 from prade.queries.query_text import ALLOWED, PlainText, backticked, plain_text, shorten
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Column, Schema
     from prade.data.joint import Joint
-    from prade.data.schema import Column, Schema
 
 Value = bool | int | float | str
 # Which codes satisfy a comparison that a query makes, and the comparison itself: column, symbol, value, and whether the
@@ -46,7 +46,7 @@ class Query:
     canonical form, and parsing it gives an equal query. `expression` is the tree behind it, for code that translates
     queries to other languages.
 
-    >>> from prade.data.schema import Schema
+    >>> from prade.data.declare.schema import Schema
     >>> query = parse("1 <= age and not(sex==0)", Schema.from_mbi({"age": 3, "sex": 2}))
     >>> query
     Query('age >= 1 and not sex == 0')

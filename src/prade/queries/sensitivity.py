@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 MAX_ENUMERATED = 2**20  # cells: larger joint domains are not enumerated
 

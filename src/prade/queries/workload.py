@@ -27,8 +27,8 @@ from prade.queries.query_text import backticked, shorten
 from prade.queries.sensitivity import most_per_row
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Column, Schema
     from prade.data.joint import Joint
-    from prade.data.schema import Column, Schema
 
 __all__ = ["Cells", "Marginal", "Part", "Predicate", "RowCells", "Workload"]
 
@@ -39,7 +39,7 @@ class Workload(Sequence[Part]):
     `origin[i]` is the (part, cell) of query i, in the order in which the queries were given. Without `origin`, the
     order is that of the parts and, within a part, of its cells.
 
-    >>> from prade.data.schema import Schema
+    >>> from prade.data.declare.schema import Schema
     >>> schema = Schema.from_mbi({"age": 3, "sex": 2})
     >>> workload = Workload.marginals(schema, ["age", ("age", "sex")])
     >>> workload

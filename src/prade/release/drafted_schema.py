@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 
 from prade.core.errors import PradeError
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
 from prade.data.public_table import PublicTable
-from prade.data.schema import Schema
 from prade.planning.plan import Plan
 from prade.privacy.unit import Unit
 from prade.release.saved_plans import saved_plan

@@ -31,8 +31,8 @@ from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, PradeError, Remark
 from prade.core.files import sha256_of
 from prade.core.means import PreciseMean
+from prade.data.declare.schema import Schema
 from prade.data.parquet_with_header import damage_reported, whole_numbers
-from prade.data.schema import Schema
 from prade.planning.invariants import not_protected
 from prade.planning.plan import RELEASED, Plan
 from prade.planning.questions import Question

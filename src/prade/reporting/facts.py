@@ -1,6 +1,6 @@
 """The numbers of a report: for every level and group the public table, the answers, the estimate and synthetic rows.
 
-    public     the group's distribution according to the public table alone (`prade.reporting.public_priors`)
+    public     the group's distribution according to the public table alone (`prade.reporting.facts`)
     noisy      the release's answers about the group: its own, combined with the sums over its descendants
     estimate   what `prade.estimating.levels.estimates` answers: a level above the last has the sums of its groups
     synthetic  the rows in the release's folder
@@ -13,27 +13,32 @@ A perfect fit has a misfit of about 1, which comes from the noise itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.workers import THIS_THREAD, Workers
-from prade.data.display import group_texts
+from prade.data.declare.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.benchmarking import added_up
+from prade.estimating.levels.cell_counts import NINETY_FIVE
+from prade.estimating.levels.error_bars_of_sums import sum_variances
+from prade.estimating.levels.group_prior import HANDED_ON, GroupPriors
 from prade.estimating.levels.kept_estimates import shared_estimates
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.published import variance_of_sums
+from prade.planning.invariants import possible_cells
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Part
-from prade.reporting.public_priors import PublicPriors
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
     from prade.data.encoding import Coded
+    from prade.estimating.levels.error_bars import Errors
     from prade.estimating.levels.estimates import Estimates
 
 
@@ -191,3 +196,131 @@ def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, F
     everybody, how = np.ones((len(number), 1)), (estimates.totals, number, groups, estimates.plan)
     variance = variance_of_sums(estimates.errors_of_rows, everybody, *how)
     return added_up(estimates.totals, number, groups), np.sqrt(variance[:, 0])
+
+
+class PublicPriors:
+    """The priors of the groups of all levels, as factors of the public groups."""
+
+    def __init__(self, estimates: Estimates) -> None:
+        self._public = estimates.public
+        self._weights = self._public.observed_weights
+        self._of_groups = mass_per_cell(self._public.group, self._weights, len(self._public.groups))
+        self.factors: list[Floats] = []  # by level, [groups, public groups]
+        for priors in estimates.priors:
+            above = self.factors[-1] if self.factors else np.ones((1, len(self._public.groups)))
+            self.factors.append(self._level_factors(priors, above, estimates.settings.own))
+
+    def weights(self, level: int, group: int) -> Floats:
+        """The weights of the public rows in a group's prior."""
+        return self.weighted(self.factors[level][group])
+
+    def weighted(self, factors: Floats) -> Floats:
+        """The weights of the public rows that factors of their groups lead to."""
+        return np.asarray(self._weights * factors[self._public.group])
+
+    def masses(self, asked: Sequence[Cells]) -> Floats:
+        """The weight of the cells of some parts in every public group: [public groups, all cells]."""
+        group, groups, weights = self._public.group, len(self._public.groups), self._weights
+        return np.concatenate([mass_by_group(group, groups, *cells, weights) for cells in asked], axis=1)
+
+    def _level_factors(self, priors: GroupPriors, above: Floats, own: float) -> Floats:
+        of_groups = self._of_groups if self._public.added else priors.public.group_weights
+        return _factors(priors, above, own, of_groups)
+
+
+def _factors(priors: GroupPriors, above: Floats, own: float, of_groups: Floats) -> Floats:
+    """The factors of a level's groups, given those of the level above; as `GroupPriors.weights`."""
+    handed = above[priors.parent_of]
+    if not priors.top:
+        handed = HANDED_ON * handed + (1 - HANDED_ON)
+    recurring = priors.recurring
+    keys = np.where(recurring.loose[:, None], *(key[None] for key in reversed(recurring.keys)))
+    mine = (keys == recurring.of_group[:, None]) & recurring.recurs[:, None]
+    total = mine @ of_groups
+    share = np.divide(own, total, out=np.zeros_like(total), where=total > 0)[:, None]
+    return np.where(total[:, None] > 0, share * mine + (1 - own) * handed, handed)
+
+
+LARGEST = 2.0  # L1 distance between shares
+CLEARLY = 2.0  # standard deviations: a group with fewer rows than that may have none
+COMMON = 0.05  # share of a group's rows: values that are rarer are no measure of how precise a table is
+
+
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """Of the columns' tables in a view: standard deviations of shares, [groups, cells], and what follows from them."""
+
+    view: View
+    starts: tuple[int, ...]  # of each column's cells, and the number of all cells at the end
+    sd: Floats
+
+    @property
+    def shares(self) -> Floats:
+        """The estimated shares of the columns' cells."""
+        return self.view.shares["estimate"][:, : self.starts[-1]]
+
+    @property
+    def errors(self) -> Floats:
+        """The model error of every column's table: [groups, columns]; NaN in groups that may have no rows."""
+        errors = np.add.reduceat(self.sd, self.starts[:-1], axis=1) * math.sqrt(2 / math.pi)
+        return np.where(self.has_rows[:, None], np.minimum(errors, LARGEST), np.nan)
+
+    @property
+    def has_rows(self) -> Flags:
+        """Which groups have more rows than 0 beyond doubt."""
+        totals = self.view.totals
+        return np.asarray((totals > 0) & (totals >= CLEARLY * self.view.total_sd))
+
+    def column_error(self, column: int) -> float | None:
+        """The mean of a column's model errors over the groups that have rows; None if there are no such groups."""
+        return float(self.errors[self.has_rows, column].mean()) if self.has_rows.any() else None
+
+    @property
+    def widths(self) -> Floats:
+        """The widths of the counts' 95 % intervals: [groups, cells]."""
+        rows, rows_sd = self.view.totals[:, None], self.view.total_sd[:, None]
+        counts = rows * self.shares
+        sd = np.hypot(rows * self.sd, self.shares * rows_sd)
+        high = np.minimum(counts + NINETY_FIVE * sd, rows + NINETY_FIVE * rows_sd)
+        return np.asarray(high - np.maximum(counts - NINETY_FIVE * sd, 0.0))
+
+    def column_width(self, column: int) -> float:
+        """The median width of a column's intervals, over groups and cells."""
+        return float(np.median(self.widths[:, self.starts[column] : self.starts[column + 1]]))
+
+    @property
+    def relative(self) -> float | None:
+        """How far, in half of the cases, the 95 % interval of a common value reaches to either side, per count."""
+        return self._reach(slice(None))
+
+    def column_relative(self, column: int) -> float | None:
+        """The same for the values of one column."""
+        return self._reach(slice(self.starts[column], self.starts[column + 1]))
+
+    def _reach(self, cells: slice) -> float | None:
+        shares, widths = self.shares[:, cells], self.widths[:, cells]
+        counts = shares * self.view.totals[:, None]
+        common = (shares >= COMMON) & (counts >= 1)
+        return float(np.median((widths / 2)[common] / counts[common])) if common.any() else None
+
+
+def precision_of(estimates: Estimates, parts: Sequence[Part], view: View, kept: dict[int, Errors]) -> Precision:
+    """The precision of the tables of these columns; `kept` keeps from one view to the next views have in common."""
+    starts = np.cumsum([0, *(part.n_cells for part in parts)])
+    shares = view.shares["estimate"][:, : starts[-1]]
+    return Precision(view, tuple(starts.tolist()), deviations(estimates, parts, view, shares, kept))
+
+
+def deviations(
+    estimates: Estimates, parts: Sequence[Part], view: View, shares: Floats, kept: dict[int, Errors] | None = None
+) -> Floats:
+    """Standard deviations of the estimated shares of all cells of some parts: [groups, cells].
+
+    The same numbers as `Estimates.marginal`, which would compute every group's distribution again for each part.
+    """
+    asked = [cells_of(part, estimates) for part in parts]
+    counts = view.totals[:, None] * shares
+    variance = sum_variances(estimates, asked, view.number, len(view), counts=counts, kept=kept)
+    possible = [possible_cells(part, estimates.plan.invariants, estimates.plan.schema) for part in parts]
+    sd = np.sqrt(variance) / np.maximum(view.totals, 1.0)[:, None]
+    return np.where(np.concatenate(possible), np.minimum(sd, 0.5), 0.0)  # no share varies more

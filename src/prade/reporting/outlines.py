@@ -23,7 +23,7 @@ import msgspec
 
 from prade.core.documents import Malformed, file_text, json_value, structured
 from prade.core.errors import DataError, Remark
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 
 Key = tuple[str, ...]
 Point = tuple[float, float]

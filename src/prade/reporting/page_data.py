@@ -1,6 +1,6 @@
 """The data of a report's page: everything that it shows, limited to what one page can hold.
 
-Arrays are packed (`prade.reporting.packing`): [groups of the view, cells]. A view is a level, and the first view is the
+Arrays are packed (`prade.reporting.html`): [groups of the view, cells]. A view is a level, and the first view is the
 whole table, a level of one group.
 
     headline     {"dataset", "rows", "groups", "level", "budget", "made", "sentence"}
@@ -39,13 +39,13 @@ whole table, a level of one group.
     map          null or {"width", "height", "paths": {group: SVG path}, "others": SVG paths of outlines that belong to
                  no group, "view", "key", "without", "unused", "lack"}
     statuses     {status: what it means}, of those that occur in "technical"
-    budget       for each level {"name", "groups", "asks": [...]} (`prade.reporting.promise`)
-    promise      `prade.reporting.promise.promise_of`
+    budget       for each level {"name", "groups", "asks": [...]} (`prade.reporting.statements`)
+    promise      `prade.reporting.statements.promise_of`
     provenance   {"versions": {name: version}, "public": [{"file", "hash"}], "publicRows", "plan", "seed", "ledger",
                  "labels": null or {"file", "hash"} of labels that were given after measuring,
-                 "cite": {"sentence", "bibtex"}} (`prade.reporting.provenance`)
-    methodology  a paragraph (`prade.reporting.methodology`)
-    truth        null, or the comparison with the true rows (`prade.reporting.truth_data`)
+                 "cite": {"sentence", "bibtex"}} (`prade.reporting.statements`)
+    methodology  a paragraph (`prade.reporting.statements`)
+    truth        null, or the comparison with the true rows (`prade.reporting.truth`)
 
 The model error of a table is what the model of the intervals expects for the L1 distance between its true shares and
 its estimated ones: for a normal error of standard deviation s, the expected absolute value is s sqrt(2 / pi), so
@@ -55,26 +55,27 @@ its estimated ones: for a normal error of standard deviation s, the expected abs
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.data.display import described
+from prade.core.arrays import Floats, mass_per_cell
+from prade.core.threads import several
+from prade.data.declare.display import described
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE
-from prade.reporting.facts import Facts, View
-from prade.reporting.headline import caveats_of, headline_of, tiles_of
-from prade.reporting.methodology import methodology_of
-from prade.reporting.pairs import LARGEST_PAIR, packed_shares, pairs_of
-from prade.reporting.precision import Precision, precision_of
-from prade.reporting.promise import promise_of
-from prade.reporting.provenance import provenance_of
-from prade.reporting.truth_data import truth_data
-from prade.reporting.unseen import unseen_values
-from prade.reporting.use_and_care import Situation, measured_columns, use_and_care
+from prade.estimating.levels.error_bars import AT_ONCE
+from prade.queries.marginal import Marginal
+from prade.reporting.facts import Facts, Precision, View, cells_of, deviations, precision_of
+from prade.reporting.html import packed
+from prade.reporting.statements import caveats_of, headline_of, methodology_of, promise_of, provenance_of, tiles_of
+from prade.reporting.truth import truth_data
+from prade.reporting.use_and_care import Situation, measured_columns, unseen_values, use_and_care
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
@@ -261,3 +262,119 @@ def rounded(values: Iterable[Any], digits: int) -> list[Any]:
     [0.13, None, None]
     """
     return [None if value is None or not np.isfinite(value) else round(float(value), digits) for value in values]
+
+
+LARGEST_PAIR = 1_000  # cells; a picture of more would be illegible
+MOST_NUMBERS = 1_000_000  # in the tables of pairs by group, about two characters each
+UNIT = 20_000  # shares of a cell are whole multiples of one in this many
+FINEST = 60_000  # numbers in a packed array
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two columns in the order of the schema, and the same pair as it was measured, perhaps in the other order."""
+
+    part: Marginal
+    measured: Marginal | None
+
+    def turned(self, table: Floats) -> Floats:
+        """A table of the measured pair, [groups, cells], in the order of the schema."""
+        assert self.measured is not None
+        if self.measured.columns == self.part.columns:
+            return table
+        first, second = self.part.sizes
+        return table.reshape(-1, second, first).transpose(0, 2, 1).reshape(len(table), -1)
+
+
+def pairs_of(
+    estimates: Estimates, facts: Facts, *, threads: int = 1, progress: Progress | None = None
+) -> list[dict[str, Any]]:
+    """The pairs of every view."""
+    room, found = MOST_NUMBERS, []
+    for number, view in enumerate(facts.views):
+        shown, left_out = list[Pair](), list[str]()
+        for pair in _pairs(estimates, view):
+            if number == 0:
+                shown.append(pair)
+            elif pair.measured is not None:
+                numbers = (len(view.shares) + 2) * len(view) * pair.part.n_cells
+                if numbers <= room:
+                    room -= numbers
+                    shown.append(pair)
+                else:
+                    left_out.append(pair.part.name)
+        found.append({**_tables(estimates, facts, view, shown, threads, progress), "leftOut": left_out})
+    return found
+
+
+def _pairs(estimates: Estimates, view: View) -> Iterator[Pair]:
+    """All pairs that are small enough to be shown."""
+    schema = estimates.plan.schema
+    measured = {tuple(sorted(part.columns)): part for part in view.answers.parts if isinstance(part, Marginal)}
+    for columns in combinations(schema.coded, 2):
+        if schema.domain_size(columns) <= LARGEST_PAIR:
+            yield Pair(Marginal.of(schema, columns), measured.get(tuple(sorted(columns))))
+
+
+def _tables(
+    estimates: Estimates, facts: Facts, view: View, shown: Sequence[Pair], threads: int, progress: Progress | None
+) -> dict[str, Any]:
+    order = estimates.plan.schema.coded
+    columns = [pair.part.columns for pair in shown]
+    tables: dict[str, list[Floats]] = {name: [] for name in ("noisy", "sd", *view.shares)}
+    batches = _batches(shown)
+    work = several(lambda batch: _batch(estimates, facts, view, batch), batches, threads)
+    for done, made in enumerate(work):
+        for name, table in made.items():
+            tables[name].append(table)
+        if progress is not None:
+            progress("two-way tables", done + 1, len(batches))
+    joined = {name: np.concatenate(each, axis=1) if each else np.zeros((len(view), 0)) for name, each in tables.items()}
+    return {
+        "index": [[order.index(a), order.index(b)] for a, b in columns],
+        "starts": np.cumsum([0, *(pair.part.n_cells for pair in shown)]).tolist(),
+        "basis": [basis(estimates.plan, view.by, pair.part) for pair in shown],
+        **{name: packed_shares(table, fine=name == "sd") for name, table in joined.items()},
+    }
+
+
+def _batches(shown: Sequence[Pair]) -> list[list[Pair]]:
+    """The pairs in batches of about as many cells as error bars work on together."""
+    found: list[list[Pair]] = []
+    for pair in shown:
+        if not found or sum(each.part.n_cells for each in found[-1]) + pair.part.n_cells > AT_ONCE:
+            found.append([])
+        found[-1].append(pair)
+    return found
+
+
+def _batch(estimates: Estimates, facts: Facts, view: View, batch: Sequence[Pair]) -> dict[str, Floats]:
+    """Every series of some pairs: [groups, cells]."""
+    each = [_series(estimates, facts, view, pair) for pair in batch]
+    found = {name: np.concatenate([series[name] for series in each], axis=1) for name in each[0]}
+    return {**found, "sd": deviations(estimates, [pair.part for pair in batch], view, found["estimate"])}
+
+
+def _series(estimates: Estimates, facts: Facts, view: View, pair: Pair) -> dict[str, Floats]:
+    noisy = np.full((len(view), pair.part.n_cells), np.nan)
+    if pair.measured is not None:
+        shares = view.noisy_shares(pair.measured)
+        assert shares is not None
+        noisy = pair.turned(shares)
+        return {"noisy": noisy} | {
+            name: pair.turned(each[:, facts.at(pair.measured)]) for name, each in view.shares.items()
+        }
+    cells, size = cells_of(pair.part, estimates)
+    series = {name: mass_per_cell(cells, weights, size)[None] for name, weights in facts.weights.items()}
+    for name, rows in facts.rows.items():
+        counts = np.bincount(pair.part.cells(rows.schema, rows.codes), minlength=size)
+        series[name] = counts[None] / max(len(rows), 1)
+    return {"noisy": noisy, **series}
+
+
+def packed_shares(shares: Floats, *, fine: bool = False) -> dict[str, Any]:
+    """Shares, or, with `fine`, their much smaller standard deviations, in as fine a unit as the largest allows."""
+    if not fine:
+        return packed(np.clip(shares, 0.0, 1.0), unit=UNIT)
+    largest = float(np.nanmax(shares, initial=0.0))
+    return packed(shares, unit=int(FINEST / max(largest, 0.01)))

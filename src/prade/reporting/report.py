@@ -23,10 +23,9 @@ from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, kept_rows
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
+from prade.reporting.html import page, plain
 from prade.reporting.outlines import IncompleteMap, outlines
-from prade.reporting.packing import plain
 from prade.reporting.page_data import data_of
-from prade.reporting.report_page import report_page
 from prade.reporting.truth import coded_rows, truth_of
 from prade.sampling.table import seed_of
 
@@ -141,3 +140,22 @@ def _keep_apart(target: Path, usual: Path) -> None:
                 f"{folder} is a release, which is published; a page made with the truth is not private and must not "
                 f"be in it: write it elsewhere, such as {usual}"
             )
+
+
+STYLES = ("report.css",)
+SCRIPTS = (
+    "frames.js",
+    "report.js",
+    "report_explore.js",
+    "report_pairs.js",
+    "report_tables.js",
+    "report_budget.js",
+    "report_map.js",
+    "report_truth.js",
+    "report_start.js",
+)
+
+
+def report_page(data: dict[str, Any]) -> str:
+    """The whole page as HTML."""
+    return page("report.html.j2", data, styles=STYLES, scripts=SCRIPTS)

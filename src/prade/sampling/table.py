@@ -30,8 +30,8 @@ from prade.core.words import closest
 from prade.core.workers import Shared, Workers, WorkersError
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
-from prade.data.column import Column
 from prade.data.copied_share import noted_share
+from prade.data.declare.column import Column
 from prade.data.declared_types import Frame, Like
 from prade.data.encoding import Coded
 from prade.data.matching import code_cells

@@ -19,8 +19,8 @@ from prade.estimating.cuda import shared_memory
 from prade.scoring.distances import Codes, Pair
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
     from prade.data.joint import Joint
-    from prade.data.schema import Schema
 
 THREADS = 512  # of a block: a power of two
 BYTES_OF_CELL = 8

@@ -17,8 +17,8 @@ from prade.core.errors import DataError
 from prade.core.threads import cores
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
     from prade.data.joint import Joint
-    from prade.data.schema import Schema
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]

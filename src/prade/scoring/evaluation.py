@@ -11,7 +11,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints, counted
 from prade.core.threads import cores, several
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
 from prade.data.joint import joint_codes
 from prade.data.public_table import PublicTable
 from prade.data.recurring_groups import RecurringGroups
@@ -22,8 +22,9 @@ from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Pairs, Score, chose
 from prade.scoring.sides import Side
 
 if TYPE_CHECKING:
+    from prade.data.declare.groups import Grouping
+    from prade.data.declare.schema import Schema
     from prade.data.encoding import Coded
-    from prade.data.groups import Grouping
     from prade.data.public import Public
 
 
@@ -119,7 +120,7 @@ def _own_errors(truth: tuple[Coded, Ints], baseline: PublicBaseline, pairs: Sequ
 
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 WORST = 10
 

@@ -20,8 +20,8 @@ from prade.data.tables import table_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from prade.data.declare.schema import Schema
     from prade.data.public import Public
-    from prade.data.schema import Schema
 
 
 class NotAvailable(Exception):

@@ -29,8 +29,8 @@ from prade.core.means import PreciseMean
 from prade.core.threads import cores
 from prade.core.words import names_of
 from prade.core.workers import Workers
-from prade.data.groups import Groups
-from prade.data.invariants import Rule
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Rule
 from prade.data.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
@@ -34,7 +34,7 @@ from prade.scoring.evaluation import PublicBaseline
 from prade.tuning.stand_ins import StandIn
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 REST = 0.1  # weight of all two-way tables of the last level beside that of all targets together
 MOST_SUMMED = 400  # groups of a stand-in that are all estimated for the sake of levels above; otherwise only some are

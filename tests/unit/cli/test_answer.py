@@ -159,7 +159,7 @@ def test_what_does_not_go_together_is_refused(release, tmp_path):
 
 
 def test_dates_and_numbers_go_into_one_column_as_text():
-    from prade.cli.answer_commands import _together
+    from prade.cli.report_commands import _together
 
     asked = {name: [None] for name in ("name", "of", "by")}
     one = pa.table({**asked, "query": ["a"], "value": [1.5]})

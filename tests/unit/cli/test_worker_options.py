@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from prade.cli.main import every_command
-from prade.cli.worker_options import Where
+from prade.cli.options import Where
 from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates

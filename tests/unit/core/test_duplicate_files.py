@@ -19,10 +19,9 @@ from prade.baselines import Histogram, run
 from prade.core.duplicate_files import BLOCK, OPENING, content_hash, find_duplicate, refuse_duplicates
 from prade.data.prior import Prior
 from prade.data.public_files import PublicFiles
-from prade.measuring.counts import count
-from prade.measuring.public_overlap import refuse_public, refuse_same_contents, refuse_same_files
+from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from worlds.people import EVERYBODY, SCHEMA
 from worlds.plans import ledger_for, plan_of
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from prade import Column, Schema
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
 from prade.data.public import Public
 from prade.diagnosis.null import predictions
 

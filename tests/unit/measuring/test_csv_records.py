@@ -19,8 +19,7 @@ import prade
 from prade import Budget, Column, CsvFile, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import DataError
 from prade.data.csv_format import CsvFormat
-from prade.measuring.counts import count
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from prade.measuring.streams import csv_stream
 from prade.queries.marginal import Marginal
 

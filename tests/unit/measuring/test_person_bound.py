@@ -20,9 +20,8 @@ from hypothesis import given, settings
 from prade import Column, Schema
 from prade.data.cells import object_cells
 from prade.data.person_ids import exact_ids
-from prade.measuring.counts import count
 from prade.measuring.person_bound import PersonRows, bounded, hashed, record_type
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 

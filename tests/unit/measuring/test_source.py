@@ -22,11 +22,9 @@ from prade import Column, CsvFile, Schema
 from prade.core.errors import DataError
 from prade.core.locked_folders import spill_folder
 from prade.data.encoding import encode
-from prade.measuring.connections import without_secrets
-from prade.measuring.counts import count
 from prade.measuring.person_bound import PersonRows
-from prade.measuring.source import Source, open_source
-from prade.measuring.streams import Stream
+from prade.measuring.source import Source, count, open_source
+from prade.measuring.streams import Stream, without_secrets
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 

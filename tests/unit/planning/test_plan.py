@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prade.core.errors import DataError, PradeError, WorkloadError
-from prade.data.schema import Column, Schema
+from prade.data.declare.schema import Column, Schema
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.questions import SMALLEST_VARIANCE, TOTAL, Ask, Level, total_part, total_variance

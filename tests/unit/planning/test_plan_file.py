@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
-from prade.data.schema import Column, Schema
+from prade.data.declare.schema import Column, Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget

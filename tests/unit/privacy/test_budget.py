@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from prade.core.errors import BudgetError, PradeError
-from prade.data.schema import Schema
+from prade.data.declare.schema import Schema
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.unit import Unit

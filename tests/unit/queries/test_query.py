@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade.core.errors import DataError, WorkloadError
-from prade.data.schema import Column, Schema
+from prade.data.declare.schema import Column, Schema
 from prade.queries.query import MAX_DEPTH, MAX_LENGTH, parse
 from prade.queries.query_text import backticked
 

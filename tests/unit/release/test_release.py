@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade.core.errors import DataError
-from prade.data.schema import Column, Schema
+from prade.data.declare.schema import Column, Schema
 from prade.data.tables import write_table
 from prade.measuring.run import measure
 from prade.planning.plan import Plan

@@ -6,7 +6,7 @@ import pytest
 
 from prade import Budget, Level, Plan, Release, Schema, Unit, Workload
 from prade.planning.expected import Expected
-from prade.reporting.headline import (
+from prade.reporting.statements import (
     MEASURE,
     account_of,
     budget_tile,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from prade.estimating.levels.cell_counts import NINETY_FIVE
-from prade.reporting.facts import View
-from prade.reporting.precision import Precision
+from prade.reporting.facts import Precision, View
 
 
 def precision(totals, total_sd, sd, shares):

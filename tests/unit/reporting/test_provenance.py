@@ -10,8 +10,17 @@ from prade import Ask, Budget, Level, Plan, PublishedTotals, Release, Rule, Sche
 from prade.data.public_files import PublicFiles
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.planning.settings import Settings
-from prade.reporting.methodology import estimation, invariants, measured, methodology_of, neighbours, prior
-from prade.reporting.provenance import cite, provenance_of, public_files
+from prade.reporting.statements import (
+    cite,
+    estimation,
+    invariants,
+    measured,
+    methodology_of,
+    neighbours,
+    prior,
+    provenance_of,
+    public_files,
+)
 from worlds.survey import AGE, PLACE, SEX, STATE, THREE_PLACES
 from worlds.whole_releases import census
 

@@ -26,15 +26,12 @@ from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.queries.marginal import Marginal
 from prade.release.derived_files import write_rows
-from prade.reporting.facts import facts_of
-from prade.reporting.html import json_in_html
+from prade.reporting.facts import PublicPriors, facts_of
+from prade.reporting.html import json_in_html, plain, unpacked
 from prade.reporting.outlines import IncompleteMap, outlines, simple
-from prade.reporting.packing import plain, unpacked
-from prade.reporting.page_data import data_of, rounded
-from prade.reporting.pairs import LARGEST_PAIR
-from prade.reporting.promise import meaning, once_in_twenty, promise_of
-from prade.reporting.public_priors import PublicPriors
+from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
 from prade.reporting.report import REPORT, report_data, report_path, write_report
+from prade.reporting.statements import meaning, once_in_twenty, promise_of
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.evaluation import PublicBaseline, evaluate
@@ -270,12 +267,12 @@ def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates, monkeyp
     np.testing.assert_allclose(pair_in(data, 2, 0, 2)["noisy"], np.clip(counts, 0, 1), atol=1e-4)
     assert np.isnan(pair_in(data, 0, 0, 1)["noisy"]).all()
     assert [entry["leftOut"] for entry in data["pairs"]] == [[], [], []]
-    monkeypatch.setattr("prade.reporting.pairs.MOST_NUMBERS", 100)
+    monkeypatch.setattr("prade.reporting.page_data.MOST_NUMBERS", 100)
     cut = data_of(estimates, facts)
     assert pair_in(cut, 2, 0, 2) is None
     assert [entry["leftOut"] for entry in cut["pairs"]] == [[], ["AGE x WORK"], ["AGE x WORK"]]
     assert LARGEST_PAIR >= 16
-    monkeypatch.setattr("prade.reporting.pairs.LARGEST_PAIR", 10)
+    monkeypatch.setattr("prade.reporting.page_data.LARGEST_PAIR", 10)
     assert data_of(estimates, facts)["pairs"][0]["index"] == [[0, 1], [1, 2]]
 
 

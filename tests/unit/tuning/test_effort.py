@@ -6,8 +6,8 @@ import pytest
 
 from prade import Budget, Plan, Task, Unit
 from prade.core.effort import most_seconds
-from prade.data.groups import Groups
-from prade.data.schema import Schema
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload

@@ -8,13 +8,13 @@ import pytest
 
 from prade import Budget, Plan, Schema, Task, Unit, explore
 from prade.core.errors import PradeError
-from prade.data.column import Column
+from prade.data.declare.column import Column
 from prade.data.encoding import Coded
 from prade.data.public import Public
 from prade.data.public_files import PublicFiles
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import census_like
-from prade.reporting.packing import packed, plain
+from prade.reporting.html import packed, plain
 from prade.scoring.score import joint_errors
 from prade.tuning.candidates import Choice
 from prade.tuning.closer_look import CloserLook

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from prade.core.errors import DataError
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
 from prade.data.prior import Prior
 from prade.data.public import Public
-from prade.data.schema import Schema
 from prade.estimating.levels.rows_from_tables import RowsFromTables
 from prade.examples import census_like
 from prade.planning.plan import Plan

@@ -15,8 +15,8 @@ import pytest
 from prade import Task
 from prade.core.errors import DataError, PradeError
 from prade.core.words import many
+from prade.data.declare.schema import Schema
 from prade.data.public import Public
-from prade.data.schema import Schema
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.questions import Level

@@ -11,7 +11,7 @@ import numpy as np
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError
 from prade.core.words import names_of
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.public_cells import Cells

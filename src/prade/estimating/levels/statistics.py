@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group
 from prade.core.words import names_of
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 from prade.data.public import Public
 from prade.estimating.levels.asked_rows import Piece, counted
 from prade.estimating.levels.cell_counts import NINETY_FIVE

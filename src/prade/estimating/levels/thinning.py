@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.systematic import systematic
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups

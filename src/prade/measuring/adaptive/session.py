@@ -33,12 +33,10 @@ from prade.core.numbers import exact
 from prade.core.remedies import Remedy
 from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Gain, Misfit, Score
 from prade.measuring.adaptive.selection import select
-from prade.measuring.counts import Counting, count
-from prade.measuring.failures import traced
 from prade.measuring.noise import add_noise
-from prade.measuring.public_overlap import refuse_same_contents, refuse_same_files
-from prade.measuring.source import Source, open_source
-from prade.measuring.staging import reason, write_sealed
+from prade.measuring.refusals import refuse_same_contents, refuse_same_files
+from prade.measuring.run import reason, traced, write_sealed
+from prade.measuring.source import Counting, Source, count, open_source
 from prade.measuring.tally import Counts
 from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name
@@ -53,7 +51,7 @@ from prade.release.release import file_hash, head_of, read_sealed
 from prade.release.unrecorded_releases import Terms, need_on_record
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 __all__ = ["Dependence", "Door", "Gain", "Misfit", "adaptive", "answered"]
 
