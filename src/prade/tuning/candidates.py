@@ -19,9 +19,9 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.words import many
+from prade.data.declare.schema import Schema
 from prade.data.information import Information
 from prade.data.public import Public
-from prade.data.schema import Schema
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level

@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
-from prade.data.display import group_texts
+from prade.data.declare.display import group_texts
 from prade.data.joint import Joint
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.error_bars_of_sums import sum_variances

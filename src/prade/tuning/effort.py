@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from prade.core.effort import EFFORT, most_seconds
 from prade.core.errors import PradeError
 from prade.core.progress import Progress
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.thinning import WORTHWHILE

@@ -29,7 +29,7 @@ from prade.core.errors import PradeError
 from prade.core.numbers import exact, readable
 from prade.core.progress import Progress
 from prade.core.words import many
-from prade.data.display import described
+from prade.data.declare.display import described
 from prade.data.public_files import PublicFiles
 from prade.data.public_table import PublicTable
 from prade.planning.coverage import columns_left_out
