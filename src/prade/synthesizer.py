@@ -9,16 +9,14 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.effort import EFFORT
 from prade.core.errors import DataError, PradeError
+from prade.core.execution import EFFORT, Execution
 from prade.core.parameters import Parameters
-from prade.core.progress import Progress
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.declared_types import DeclaredTypes, Frame, Like
@@ -81,9 +79,7 @@ class Synthesizer(Parameters):
     * tune: whether to choose the plan by rehearsal on the public table; `effort` and `seconds` are for `prade.plan`.
     * weak_protection: whether to accept a budget that hardly protects, such as an epsilon above 20.
     * against_advice: whether to measure even if the rehearsal expects the public table alone to be better.
-    * executor: any `concurrent.futures.Executor` for what is not private; by default, threads.
-    * cuda: whether rehearsals and estimates use an NVIDIA accelerator; it needs prade[cuda].
-    * progress: a function that is called as ``progress(stage, done, total)``.
+    * execution: threads or an executor for what is not private, and a function that hears of progress.
 
     Some things differ from other tools, because they would break the promise:
 
@@ -131,9 +127,7 @@ class Synthesizer(Parameters):
         tune: bool = True,
         effort: float = EFFORT,
         seconds: float | None = None,
-        executor: Executor | None = None,
-        cuda: bool = False,
-        progress: Progress | None = None,
+        execution: Execution = Execution(),
         weak_protection: bool = False,
         against_advice: bool = False,
         targets: Sequence[Target] | str | PathLike[str] = (),
@@ -153,9 +147,7 @@ class Synthesizer(Parameters):
         self.tune = tune
         self.effort = effort
         self.seconds = seconds
-        self.executor = executor
-        self.cuda = cuda
-        self.progress = progress
+        self.execution = execution
         self.weak_protection = weak_protection
         self.against_advice = against_advice
         self.targets = targets
@@ -182,8 +174,7 @@ class Synthesizer(Parameters):
         rehearsal expects, and whether measuring is worth its cost.
         """
         table = self._table(public)
-        how: dict[str, Any] = {"executor": self.executor, "cuda": self.cuda, "progress": self.progress}
-        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), **how)
+        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), execution=self.execution)
         self.plan_, self.advice_, self.public_ = made, advice_of(made.expected), table
         return made
 
@@ -237,8 +228,7 @@ class Synthesizer(Parameters):
         if self.schema is None:  # a draft must not be made from a private table
             refuse_early(self._budget(), data, table, self.folder, self.weak_protection)
         task = self._task(table)
-        how: dict[str, Any] = {"executor": self.executor, "cuda": self.cuda, "progress": self.progress}
-        fitted = fit(task, data, table, self.folder, self._terms(again), **how)
+        fitted = fit(task, data, table, self.folder, self._terms(again), execution=self.execution)
         self.plan_, self.advice_, self.public_ = fitted.plan, advice_of(fitted.plan.expected), table
         self.release_, self.estimates_ = fitted.release, fitted.estimates
         table.decoder(task.schema)  # now, so that later changes to a frame do not mix with these estimates
@@ -274,8 +264,8 @@ class Synthesizer(Parameters):
         """
         estimates = self._fitted().estimates_
         seed = secrets.randbits(63) if seed is None else seed
-        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
-        return sample(estimates, self._drawn_from(), seed=seed, rows=num_rows, groups=groups, like=like, **how)
+        table, execution = self._drawn_from(), self.execution
+        return sample(estimates, table, seed=seed, rows=num_rows, groups=groups, like=like, execution=execution)
 
     def answer(
         self, query: str, by: Names = (), *, of: str | None = None, labels: bool = False, like: Like | None = None
@@ -313,8 +303,8 @@ class Synthesizer(Parameters):
         """
         release = self._fitted().release_
         if not is_kept(release, KEPT_ROWS):
-            write_sample(self.estimates_, None, self._drawn_from(), executor=self.executor, progress=self.progress)
-        return report(release, path, **{"executor": self.executor, "progress": self.progress, **options})
+            write_sample(self.estimates_, None, self._drawn_from(), execution=self.execution)
+        return report(release, path, **{"execution": self.execution, **options})
 
     def _fitted(self) -> Synthesizer:
         if not hasattr(self, "release_"):

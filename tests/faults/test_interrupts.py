@@ -28,8 +28,8 @@ from click.testing import CliRunner, Result
 from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.core.errors import DataError
+from prade.core.execution import cores, finishing, shutting_down
 from prade.core.interrupts import held_back, second_ends
-from prade.core.threads import cores, finishing, shutting_down
 from prade.data.tables import read_table, write_table
 from prade.examples import census_like
 from prade.measuring import run
@@ -254,7 +254,7 @@ def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int
 HANGING = """
 import threading, time
 from prade.cli import main as cli
-from prade.core.threads import several
+from prade.core.execution import several
 
 def wait(number):
     print("ready", flush=True)

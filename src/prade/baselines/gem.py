@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from prade.baselines.base import ask_total, check_settings, judged, number_of_rows
 from prade.core.arrays import Ints, smallest_unsigned
 from prade.core.errors import EstimationError
+from prade.core.execution import single_threaded_blas
 from prade.core.numbers import exact
-from prade.core.threads import single_threaded_blas
 from prade.data.encoding import Coded
 from prade.data.prior import Prior
 from prade.estimating.base import check

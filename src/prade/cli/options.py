@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,11 +13,11 @@ import click
 
 from prade.cli.main import FILE, Command, remark
 from prade.core.errors import DataError
-from prade.core.threads import cores
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from prade.core.execution import Execution
     from prade.data.public_files import PublicFiles
     from prade.data.public_table import PublicTable
     from prade.planning.plan import Plan
@@ -64,28 +64,18 @@ def said_paths(files: PublicFiles | None) -> list[str]:
 
 @dataclass(frozen=True)
 class Where:
-    """What the options say; `arguments` gives those of the functions that do the work."""
+    """What the options say."""
 
     workers: int | None = None
     cluster: str | None = None
 
     @contextmanager
-    def arguments(self) -> Iterator[dict[str, Any]]:
-        """The arguments `threads` and `executor`, for as long as the block lasts."""
-        threads = 1 if self.workers == 1 else None
-        with _executor(self) as executor:
-            yield {"threads": threads, "executor": executor}
+    def execution(self) -> Iterator[Execution]:
+        """The execution that the options ask for, with a progress bar, for as long as the block lasts."""
+        from prade.core.execution import Execution, cores, progress_bar
 
-    def rehearsing(self, *, cuda: bool) -> Where:
-        """The same for a command that rehearses: an accelerator is kept busy by many processes, one for each core.
-
-        There are as many as it has memory for, and no more than keep it busy.
-        """
-        if not cuda or self != THREADS:
-            return self
-        from prade.estimating.cuda import most_processes
-
-        return replace(self, workers=min(cores(), most_processes()))
+        with _executor(self) as executor, progress_bar() as progress:
+            yield Execution(1 if self.workers == 1 else cores(), executor, progress)
 
     def options(self) -> list[str]:
         """The same options for another command."""
@@ -95,23 +85,16 @@ class Where:
 
 THREADS = Where()
 
-cuda_option = click.option(
-    "--cuda",
-    is_flag=True,
-    help="Use this machine's NVIDIA accelerator for rehearsals and estimates. Rehearsals then have one process for "
-    "each core, at most 16, unless --workers or --cluster says otherwise.",
-)
-
 
 @contextmanager
 def _executor(where: Where) -> Iterator[Executor | None]:
     if where.cluster is not None:
-        from prade.core.cluster import cluster
+        from prade.core.execution import cluster
 
         with cluster(where.cluster) as executor:
             yield executor
     elif where.workers is not None and where.workers > 1:
-        from prade.core.local_processes import processes
+        from prade.core.execution import processes
 
         with processes(where.workers) as executor:
             yield executor

@@ -77,7 +77,6 @@ def plan(
 def _one(
     output: str, force: bool, tune: bool, limits: dict[str, Any], where: Where, as_json: bool, options: dict[str, Any]
 ) -> None:
-    from prade.core.progress import progress_bar
     from prade.pipeline import plan as make_plan
     from prade.planning.coverage import (
         columns_left_out,
@@ -89,8 +88,8 @@ def _one(
     need_new_file(output, force)
     task, table = task_of(**options)
     _remark_on(task, [task.budget])
-    with where.arguments() as how, progress_bar() as progress:
-        made = make_plan(task, table, tune=tune, progress=progress, **limits, **how)
+    with where.execution() as execution:
+        made = make_plan(task, table, tune=tune, execution=execution, **limits)
     made.save(output)
     if tune:
         remark(advice_of(made) if made.expected else TOO_SMALL)
@@ -126,7 +125,6 @@ def _several(
     options: dict[str, Any],
 ) -> None:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
-    from prade.core.progress import progress_bar
     from prade.reporting.explore_page import write_explore
     from prade.reporting.html import packed
     from prade.tuning.explore import budgets_of, explore, plan_file
@@ -143,8 +141,8 @@ def _several(
         if Path(page).absolute() in [path.absolute() for path in plans]:
             raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
-    with where.arguments() as how, progress_bar() as progress:
-        explored = explore(task, table, budgets, progress=progress, **limits, **how)
+    with where.execution() as execution:
+        explored = explore(task, table, budgets, execution=execution, **limits)
     if page is not None:
         write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)
     files = [str(path) for path in explored.save_plans(output)]  # last: who finds the plans finds the page too

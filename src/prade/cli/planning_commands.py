@@ -14,7 +14,7 @@ import click
 from prade.cli.csv_options import csv_options
 from prade.cli.main import FILE, Command, examples, need_new_file, prade, remark, result
 from prade.cli.options import public_files
-from prade.core.effort import EFFORT
+from prade.core.execution import EFFORT
 
 if TYPE_CHECKING:
     from prade.data.public_table import PublicTable

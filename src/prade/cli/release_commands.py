@@ -13,7 +13,6 @@ from prade.cli.main import FILE, examples, need_file, need_folder, prade, remark
 from prade.cli.options import (
     THREADS,
     Where,
-    cuda_option,
     named_files,
     public_again,
     public_table,
@@ -77,7 +76,7 @@ def measure(
     nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, sqlite://file.db/table,
     postgres://user@host/database/table or spark://host:port/database.table.
     """
-    from prade.core.progress import progress_bar
+    from prade.core.execution import Execution, progress_bar
     from prade.pipeline import measure as run_measure
     from prade.planning.plan import Plan
     from prade.planning.public_of_plan import plan_with_checked_files
@@ -90,7 +89,7 @@ def measure(
         payer = payer_for(plan, output, ledger_file, as_json)
         terms |= {"cap": payer.cap, "public": named}
         with progress_bar() as progress:
-            release = run_measure(plan, private, output, payer.ledger, progress=progress, **terms)
+            release = run_measure(plan, private, output, payer.ledger, execution=Execution(progress=progress), **terms)
         if payer.cap is not None:
             _remark_new(payer.ledger, plan.dataset)
         facts, words = _measured(release, output, payer.ledger, spending.paid)
@@ -151,7 +150,6 @@ def _looks_empty(release: Release) -> bool:
     help="map weights answers by their noise; two-stage and ide are the paper's. [default: the plan's]",
 )
 @worker_options
-@cuda_option
 @as_json
 @examples(
     "  prade estimate release\n  prade estimate release --workers 8\n"
@@ -162,7 +160,6 @@ def estimate(
     public: tuple[str, ...],
     estimator: EstimatorName | None,
     where: Where,
-    cuda: bool,
     as_json: bool,
 ) -> None:
     """Estimate every group of a RELEASE.
@@ -176,7 +173,7 @@ def estimate(
 
     release = Release.load(release_folder)
     table, used = public_table(release.plan, public)
-    estimates = _estimates(release, table, estimator, where, anew=_damaged(release), cuda=cuda)
+    estimates = _estimates(release, table, estimator, where, anew=_damaged(release))
     levels, lines = [], []
     for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
@@ -206,12 +203,10 @@ def _estimates(
     where: Where = THREADS,
     *,
     anew: bool = False,
-    cuda: bool = False,
 ) -> Estimates:
     """Estimate every group, starting from this public table."""
     from dataclasses import replace
 
-    from prade.core.progress import progress_bar
     from prade.pipeline import estimate as make_estimates
     from prade.planning.settings import Settings
 
@@ -219,9 +214,8 @@ def _estimates(
     settings = release.plan.settings or Settings()
     if estimator is not None:
         settings = replace(settings, estimator=estimator)
-    with where.arguments() as how, progress_bar() as progress:
-        how |= {"cuda": cuda, "progress": progress}
-        return make_estimates(release, public, settings=settings, anew=anew, **how)
+    with where.execution() as execution:
+        return make_estimates(release, public, settings=settings, anew=anew, execution=execution)
 
 
 def _need_writable_estimates(release: Release, anew: bool = False) -> None:
@@ -272,7 +266,6 @@ def sample(
     Every group gets its estimated number of rows. Each row has values of public rows, and the command says how many
     have all values of one public row. A run that was killed goes on where it was. This command spends nothing.
     """
-    from prade.core.progress import progress_bar
     from prade.pipeline import write_sample
     from prade.release.release import Release
     from prade.sampling.row_files import Output
@@ -283,8 +276,8 @@ def sample(
     need_folder(release.path / SYNTHETIC if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
     table, used = public_table(release.plan, public)
-    with where.arguments() as how, progress_bar() as progress:
-        written = write_sample(release, output, table, seed=seed, progress=progress, **form, **how)
+    with where.execution() as execution:
+        written = write_sample(release, output, table, seed=seed, execution=execution, **form)
     facts, words = _sampled(written)
     result({**facts, "public": used}, words, as_json)
 
@@ -322,7 +315,6 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table alone is expected to be better.")
 @worker_options
-@cuda_option
 @as_json
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
@@ -340,7 +332,6 @@ def synthesize(
     effort: float,
     seconds: float | None,
     where: Where,
-    cuda: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -354,7 +345,7 @@ def synthesize(
     with spending_stated():
         terms: dict[str, Any] = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
         terms |= {"effort": effort, "seconds": seconds}
-        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, cuda=cuda, **terms)
+        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, **terms)
 
 
 def _synthesize(
@@ -367,11 +358,9 @@ def _synthesize(
     options: dict[str, Any],
     *,
     tune: bool,
-    cuda: bool,
     **terms: Any,
 ) -> None:
     """Run all five stages, and show what each has made."""
-    from prade.core.progress import progress_bar
     from prade.pipeline import synthesize as run_all
     from prade.privacy.ledger import Ledger
     from prade.release.terms import Terms
@@ -403,7 +392,6 @@ def _synthesize(
 
     ask = ask_cap if not as_json and at_a_terminal() else None
     wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
-    with where.rehearsing(cuda=cuda).arguments() as how, progress_bar() as progress:
-        told: dict[str, Any] = {"on_stage": show_stage, "progress": progress}
-        page = str(run_all(task, private, table, output, wanted, seed=seed, cuda=cuda, **told, **how))
-    result({**facts, "report": page}, page, as_json)
+    with where.execution() as execution:
+        page = run_all(task, private, table, output, wanted, seed=seed, on_stage=show_stage, execution=execution)
+    result({**facts, "report": str(page)}, str(page), as_json)

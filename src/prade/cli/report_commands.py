@@ -354,20 +354,17 @@ def report(
     instead, or written to the file of -o.
     """
     from prade.core.errors import Remark
-    from prade.core.progress import progress_bar
-    from prade.core.workers import Workers
     from prade.reporting.report import json_of, report_data, write_report
 
     if geojson_key is not None and geojson is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
-    with where.arguments() as how, progress_bar() as progress, warnings.catch_warnings(record=True) as warned:
+    with where.execution() as execution, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", Remark)
-        asked: dict[str, Any] = {"truth": truth, "geojson": geojson, "geojson_key": geojson_key, "progress": progress}
-        asked["workers"] = Workers.of(**how)
+        asked: dict[str, Any] = {"truth": truth, "geojson": geojson, "geojson_key": geojson_key}
         if as_json and output is None:
-            said = json_of(report_data(release_folder, **asked)).rstrip()
+            said = json_of(report_data(release_folder, execution=execution, **asked)).rstrip()
         else:
-            path = write_report(release_folder, output, as_json=as_json, **asked)
+            path = write_report(release_folder, output, as_json=as_json, execution=execution, **asked)
             said = f"{path}: {path.stat().st_size / 1e6:.1f} MB"
     for each in warned:
         if issubclass(each.category, Remark):  # a warning of a library may quote a true row

@@ -67,7 +67,6 @@ _WORDS: dict[str, dict[Language, str]] = {
         "python": "begin the next year with Ledger.next_year, or divide the rest anew with Ledger.divide",
         "shell": "begin the next year with `prade ledger next-year`, or divide the rest anew with `prade ledger plan`",
     },
-    "no_cuda": {"python": "leave out cuda=True", "shell": "leave out --cuda"},
     "open_dataset": {
         "python": "record the data set with Ledger.open_dataset",
         "shell": "record the data set with `prade ledger open`",

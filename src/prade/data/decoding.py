@@ -17,7 +17,7 @@ import numpy as np
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.chances import Chances
 from prade.core.errors import DataError
-from prade.core.threads import cores, finishing
+from prade.core.execution import cores, finishing
 from prade.data.cells import one_piece
 from prade.data.columns import AT_ONCE, Columns
 from prade.data.copies import Copies

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import smallest_unsigned
 from prade.core.errors import DataError
-from prade.core.threads import finishing
+from prade.core.execution import finishing
 from prade.core.words import many
 from prade.data.cell_types import python_values
 from prade.data.cells import one_piece

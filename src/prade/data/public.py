@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import Malformed
 from prade.core.errors import DataError
-from prade.core.threads import cores, finishing
+from prade.core.execution import cores, finishing
 from prade.data.cell_types import require_plain_type
 from prade.data.cells import clean_text, is_missing, is_text, one_piece, plain_array
 from prade.data.columns import AT_ONCE

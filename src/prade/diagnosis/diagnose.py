@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import PradeError
-from prade.core.threads import several
+from prade.core.execution import several
 from prade.core.words import many
 from prade.data.declare.groups import Grouping
 from prade.data.public import Public

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
-from prade.core.threads import several, single_threaded_blas
+from prade.core.execution import several, single_threaded_blas
 from prade.data.joint import Joint
 from prade.data.prior import Prior
 from prade.estimating.dual import Dual

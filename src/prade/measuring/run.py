@@ -40,10 +40,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.execution import Execution, Progress
 from prade.core.files import replace_file
 from prade.core.interrupts import held_back
 from prade.core.locked_folders import locked, new_locked_folder, remove_locked
-from prade.core.progress import Progress
 from prade.core.remedies import Remedy
 from prade.data.tables import write_table
 from prade.measuring.noise import add_noise
@@ -88,8 +88,7 @@ def measure(
     public: Any = None,
     weak_protection: bool = False,
     memory_limit: str | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Release:
     """Ask the private table the plan's questions, once, and keep the noisy answers in the folder.
 
@@ -97,7 +96,7 @@ def measure(
     unless `cap`, the most that may ever be spent on it, registers it with this expense. Other releases of the data set
     next to the folder must be on the ledger's record. If the folder already holds this plan's release, that release is
     returned: nothing is spent, and `private` is not read. A plan that was paid for but has no release here is refused,
-    unless `again` allows a second payment. `progress(what, done, all)` learns only what follows from the plan.
+    unless `again` allows a second payment. The progress of `execution` learns only what follows from the plan.
 
     Also refused: a private table that is among the plan's public files or is `public`, the table that estimates start
     from, because its rows would be published; and, unless `weak_protection` is True, a budget that protects little.
@@ -118,14 +117,14 @@ def measure(
         ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(folder).resolve()
         if (existing := _existing(plan, target, ledger, again)) is not None:
             return existing
-        told = partial(_tell, progress)
+        told = partial(_tell, execution.progress)
         _check(plan, target, ledger, cap, again, weak_protection)
         with (
             _counting(plan, private, public, memory_limit) as counting,
             staging_folder(target) as staging,
             traced(ledger) as trace,
         ):
-            makers = _prepare(plan, staging, counting.source.engine, threads)
+            makers = _prepare(plan, staging, counting.source.engine, execution.threads)
             with held_back():
                 entry = _reserve(plan, ledger, cap, again, target, spending, trace)
             counts = _counted(plan, counting, public, told)
@@ -133,7 +132,7 @@ def measure(
                 if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
                     return other
                 spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
-                failure = _draw_and_write(plan, counts, staging, target, trace, makers, threads, told)
+                failure = _draw_and_write(plan, counts, staging, target, trace, makers, execution.threads, told)
                 if failure is not None:  # raised here, where neither its context nor a frame leads back to a count
                     raise failure
                 return trace.ended(_finish(staging, target, plan, ledger))

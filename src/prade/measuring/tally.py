@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import WorkloadError
-from prade.core.threads import cores
+from prade.core.execution import cores
 from prade.data.declare.column import Column
 from prade.data.declare.groups import KeyedGroups
 from prade.data.matching import code_cells

@@ -29,8 +29,8 @@ from typing import Any
 
 from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
+from prade.core.execution import versions
 from prade.core.files import replace_file
-from prade.core.workers import versions
 from prade.release.release import file_hash, read_sealed, sealed_text
 
 FORMAT = 1

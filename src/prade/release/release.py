@@ -144,7 +144,7 @@ class Release:
         how much more samples vary than independent rows would, about 2 for people of the same households), or, if
         `sharp`, if the shares are exactly the same. All alarms are true with a chance of 95 %.
         """
-        from prade.core.threads import cores
+        from prade.core.execution import cores
         from prade.diagnosis.diagnose import diagnosed
         from prade.planning.public_of_plan import public_of
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
-from prade.core.effort import EFFORT
 from prade.core.errors import PradeError
+from prade.core.execution import EFFORT
 from prade.core.numbers import exact
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
-from prade.core.workers import THIS_THREAD, Workers
+from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.benchmarking import added_up
@@ -36,7 +36,6 @@ from prade.queries.marginal import Marginal
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
-    from prade.core.progress import Progress
     from prade.data.encoding import Coded
     from prade.estimating.levels.error_bars import Errors
     from prade.estimating.levels.estimates import Estimates
@@ -113,19 +112,18 @@ def facts_of(
     group: Ints,
     *,
     truth: tuple[Coded, Ints] | None = None,
-    workers: Workers = THIS_THREAD,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Facts:
     """Compute every view. `group` is each synthetic row's group at the last level; `truth` has true rows and theirs.
 
-    `workers` on other processes open the estimates in the release's folder.
+    Workers in other processes open the estimates in the release's folder.
     """
     parts, priors, size = shown_parts(estimates), PublicPriors(estimates), len(estimates.totals)
     asked = [cells_of(part, estimates) for part in parts]
     rows = np.maximum(estimates.totals, ALMOST_NONE)
     factors = rows @ priors.factors[-1] / rows.sum()
-    shared = None if workers.executor is None else shared_estimates(estimates)
-    finest, together = estimates.tables(parts, rows, workers=workers, shared=shared, progress=progress)
+    shared = None if execution.executor is None else shared_estimates(estimates)
+    finest, together = estimates.tables(parts, rows, shared=shared, execution=execution)
     counted = {"synthetic": (synthetic, group)} | ({} if truth is None else {"truth": truth})
     counts = {
         name: (_counts(parts, *each, size), np.bincount(each[1], minlength=size).astype(np.float64))

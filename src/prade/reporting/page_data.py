@@ -63,7 +63,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats, mass_per_cell
-from prade.core.threads import several
+from prade.core.execution import Execution, several
 from prade.data.declare.display import described
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
@@ -78,7 +78,6 @@ from prade.reporting.truth import truth_data
 from prade.reporting.use_and_care import Situation, measured_columns, unseen_values, use_and_care
 
 if TYPE_CHECKING:
-    from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
     from prade.reporting.outlines import Outlines
@@ -93,18 +92,16 @@ def data_of(
     *,
     copied: float | None = None,
     seed: int | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> dict[str, Any]:
     """Everything that the page shows; `copied` and `seed` are what the file of synthetic rows states."""
     release, schema = estimates.release, estimates.plan.schema
     columns, kept, precisions = facts.parts[: len(schema.coded)], dict[int, Any](), list[Precision]()
     for view in facts.views:
         precisions.append(precision_of(estimates, columns, view, kept))
-        if progress is not None:
-            progress("standard errors", len(precisions), len(facts.views))
+        execution.tell("standard errors", len(precisions), len(facts.views))
     rows, promise = len(facts.rows["synthetic"]), promise_of(release, copied)
-    found = diagnosed(release.plan, release.noisy, estimates.public.observed, threads=threads)
+    found = diagnosed(release.plan, release.noisy, estimates.public.observed, threads=execution.threads)
     use, careful = use_and_care(_situation(estimates, facts, precisions, copied, found))
     technical = [_technical(facts, view) for view in facts.views]
     return {
@@ -121,7 +118,7 @@ def data_of(
         ],
         "noun": noun_of(release.plan),
         "z": NINETY_FIVE,
-        "pairs": pairs_of(estimates, facts, threads=threads, progress=progress),
+        "pairs": pairs_of(estimates, facts, execution=execution),
         "largestPair": LARGEST_PAIR,
         "map": None if shapes is None else _map(estimates, facts, shapes),
         "statuses": statuses_of(technical),
@@ -129,9 +126,7 @@ def data_of(
         "promise": promise,
         "provenance": provenance_of(estimates, seed, rows),
         "methodology": methodology_of(estimates, rows, seed),
-        "truth": None
-        if truth is None
-        else truth_data(estimates, truth, copied=copied, threads=threads, progress=progress),
+        "truth": None if truth is None else truth_data(estimates, truth, copied=copied, execution=execution),
     }
 
 
@@ -286,9 +281,7 @@ class Pair:
         return table.reshape(-1, second, first).transpose(0, 2, 1).reshape(len(table), -1)
 
 
-def pairs_of(
-    estimates: Estimates, facts: Facts, *, threads: int = 1, progress: Progress | None = None
-) -> list[dict[str, Any]]:
+def pairs_of(estimates: Estimates, facts: Facts, *, execution: Execution = Execution()) -> list[dict[str, Any]]:
     """The pairs of every view."""
     room, found = MOST_NUMBERS, []
     for number, view in enumerate(facts.views):
@@ -303,7 +296,7 @@ def pairs_of(
                     shown.append(pair)
                 else:
                     left_out.append(pair.part.name)
-        found.append({**_tables(estimates, facts, view, shown, threads, progress), "leftOut": left_out})
+        found.append({**_tables(estimates, facts, view, shown, execution), "leftOut": left_out})
     return found
 
 
@@ -317,18 +310,17 @@ def _pairs(estimates: Estimates, view: View) -> Iterator[Pair]:
 
 
 def _tables(
-    estimates: Estimates, facts: Facts, view: View, shown: Sequence[Pair], threads: int, progress: Progress | None
+    estimates: Estimates, facts: Facts, view: View, shown: Sequence[Pair], execution: Execution
 ) -> dict[str, Any]:
     order = estimates.plan.schema.coded
     columns = [pair.part.columns for pair in shown]
     tables: dict[str, list[Floats]] = {name: [] for name in ("noisy", "sd", *view.shares)}
     batches = _batches(shown)
-    work = several(lambda batch: _batch(estimates, facts, view, batch), batches, threads)
+    work = several(lambda batch: _batch(estimates, facts, view, batch), batches, execution.threads)
     for done, made in enumerate(work):
         for name, table in made.items():
             tables[name].append(table)
-        if progress is not None:
-            progress("two-way tables", done + 1, len(batches))
+        execution.tell("two-way tables", done + 1, len(batches))
     joined = {name: np.concatenate(each, axis=1) if each else np.zeros((len(view), 0)) for name, each in tables.items()}
     return {
         "index": [[order.index(a), order.index(b)] for a, b in columns],

@@ -70,6 +70,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
+from prade.core.execution import Execution
 from prade.data.copied_share import copies_in_words
 from prade.data.csv_format import format_of
 from prade.data.declare.display import group_texts
@@ -87,7 +88,6 @@ from prade.scoring.sides import Side
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
 
@@ -169,8 +169,7 @@ def truth_of(
     synthetic: Coded,
     group: Ints,
     *,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Truth:
     """Compare the synthetic rows and the public baseline with true rows."""
     plan = estimates.plan
@@ -182,9 +181,8 @@ def truth_of(
     by = plan.groupings[-1].by
     scored = score((coded, number), (synthetic, group), plan.schema, by, groups=plan.groups, pairs=pairs)
     public = estimates.public.observed
-    baseline = public_pair_errors((coded, number), public, plan.groupings[-1], pairs, threads=threads)
-    if progress is not None:
-        progress("comparing with the truth", 1, 1)
+    baseline = public_pair_errors((coded, number), public, plan.groupings[-1], pairs, threads=execution.threads)
+    execution.tell("comparing with the truth", 1, 1)
     inside = np.flatnonzero(number >= 0)
     return Truth(scored, np.asarray(baseline.mean(axis=1)), true.take(inside), number[inside], (synthetic, group))
 
@@ -194,21 +192,18 @@ def truth_data(
     truth: Truth,
     *,
     copied: float | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> dict[str, Any]:
     """The page's entry "truth"; `copied` is the share of copies that the file of synthetic rows states."""
     schema = estimates.plan.schema
     pairs = tuple(combinations_with_replacement(schema.coded, 2))
-    heat = _heat(estimates, truth, pairs, threads)
-    if progress is not None:
-        progress("metrics", 1, 2)
+    heat = _heat(estimates, truth, pairs, execution.threads)
+    execution.tell("metrics", 1, 2)
     public = estimates.public.observed
     numbers = {name: need_numbers(estimates, name)[: len(public)] for name in truth.true.numbers}
     synthetic = Side.of(schema, kept_rows(estimates.release))
     metrics = all_metrics(truth.true, synthetic, Side(public.prior, numbers))
-    if progress is not None:
-        progress("metrics", 2, 2)
+    execution.tell("metrics", 2, 2)
     labels = group_texts(schema, estimates.plan.groupings[-1])
     last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
     prior, mean = truth.means

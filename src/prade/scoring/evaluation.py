@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, counted
-from prade.core.threads import cores, several
+from prade.core.execution import cores, several
 from prade.data.declare.groups import Groups
 from prade.data.joint import joint_codes
 from prade.data.public_table import PublicTable

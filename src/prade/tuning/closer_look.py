@@ -18,6 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
 from prade.data.joint import Joint
 from prade.data.recurring_groups import RecurringGroups
@@ -146,8 +147,8 @@ class CloserLook:
         distances: list[Floats] = []
         tables: dict[int, PlaceTables] = {}
         for k, chosen in enumerate(self.stand_ins):
-            release, threads = self.rehearsal.release(plan, k, self.seed), self.rehearsal.threads
-            estimates = Estimates.of(release, chosen.public, plan.settings, threads=threads, cells=chosen.cells)
+            release, execution = self.rehearsal.release(plan, k, self.seed), Execution(self.rehearsal.threads)
+            estimates = Estimates.of(release, chosen.public, plan.settings, cells=chosen.cells, execution=execution)
             distances.append(self._distances(k, partial(_weights, estimates)))
             above.append(self._sums(estimates, k))
             tables |= self._tables(estimates, k)
@@ -190,7 +191,7 @@ class CloserLook:
         sd = np.sqrt(sum_variances(estimates, cells, each, len(each)))
         sd /= np.maximum(estimates.totals, FEWEST_ROWS)[:, None]
         chosen = estimates.with_totals(np.where(np.isin(each, list(mine.values())), estimates.totals, 0.0))
-        drawn, group = sample_groups(chosen, self.seed, threads=self.rehearsal.threads)
+        drawn, group = sample_groups(chosen, self.seed, execution=Execution(self.rehearsal.threads))
         answers = estimates.answers[-1]
         found = {}
         for number, place in mine.items():

@@ -19,7 +19,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from prade.core.effort import EFFORT, most_seconds
 from prade.core.errors import PradeError
 from prade.core.progress import Progress
 from prade.data.declare.groups import Groups

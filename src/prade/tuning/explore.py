@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from os import PathLike
@@ -24,10 +23,9 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.effort import EFFORT
 from prade.core.errors import PradeError
+from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
-from prade.core.progress import Progress
 from prade.core.words import many
 from prade.data.declare.display import described
 from prade.data.public_files import PublicFiles
@@ -356,9 +354,7 @@ def explore(
     seconds: float | None = None,
     bias: int | None = CONTEST_BIAS,
     seed: int = 0,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Exploration:
     """Rehearse several budgets on public data, to see what each would buy. This spends nothing.
 
@@ -377,11 +373,11 @@ def explore(
     """
     wanted = budgets_of(task, budgets)
     searches = len(laws_within(task.budget))
-    whole = Effort.of(effort, seconds, progress, times=WHOLE if len(wanted) > 1 else 1, searches=searches)
+    whole = Effort.of(effort, seconds, execution.progress, times=WHOLE if len(wanted) > 1 else 1, searches=searches)
     table = PublicTable.of(public, weight)
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)  # before long rehearsals: a table that `sample` takes no values from fails here
-    tuner = Tuner(task, rows, bias=bias, seed=seed, threads=threads, executor=executor)
+    tuner = Tuner(task, rows, bias=bias, seed=seed, execution=execution)
     closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
     found = _all_rehearsed(tuner, closer, wanted, whole)
     files = table.hashed_files

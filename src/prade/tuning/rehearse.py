@@ -25,10 +25,9 @@ from zlib import crc32
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.core.execution import Execution, cores
 from prade.core.means import PreciseMean
-from prade.core.threads import cores
 from prade.core.words import names_of
-from prade.core.workers import Workers
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Rule
 from prade.data.public import Public, kept
@@ -199,8 +198,8 @@ class Rehearsal:
 
     def _descent(self, plan: Plan, settings: Settings | None, stand_in: int, seed: int) -> Descent:
         chosen, release = self.stand_ins[stand_in], self.release(plan, stand_in, seed)
-        workers = Workers(self.threads)
-        return Descent(release, chosen.public, settings, rough=True, workers=workers, cells=chosen.cells)
+        execution = Execution(self.threads)
+        return Descent(release, chosen.public, settings, rough=True, cells=chosen.cells, execution=execution)
 
     def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0, from_tables: RowsFromTables | None = None) -> float:
         """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates.

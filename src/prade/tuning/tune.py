@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -20,10 +20,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from prade.core.arrays import Floats
-from prade.core.effort import EFFORT
-from prade.core.progress import Progress
-from prade.core.threads import single_threaded_blas
-from prade.core.workers import Workers
+from prade.core.execution import EFFORT, Execution, single_threaded_blas
 from prade.data.public import Public, group_columns
 from prade.planning.expected import Expected
 from prade.planning.invariants import obeying
@@ -105,9 +102,7 @@ def tune(
     bias: int | None = CONTEST_BIAS,
     seed: int = 0,
     weight: str | None = None,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Tuned:
     """A plan for a task, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
 
@@ -117,9 +112,8 @@ def tune(
     The search does as much work as `effort` says, and at least two rehearsals: 1 is about what two idle cores do in a
     second. Under (eps, delta) there are two searches, for two laws of the noise, each with this effort. Work is
     counted, so the result is the same for the same seed on a busy machine and with any number of workers, unless
-    `seconds` pass first (by default 600, or 5 for each 1 of effort). `progress(what, done, all)` reports the work.
-    Rehearsals run in threads of this process, or on the workers of an `executor`: W of them end sooner, or do W times
-    the effort in the same time.
+    `seconds` pass first (by default 600, or 5 for each 1 of effort). Rehearsals run in threads of this process, or on
+    the workers of an executor: W of them end sooner, or do W times the effort in the same time.
 
     >>> from prade import Unit
     >>> from prade.examples import census_like
@@ -129,8 +123,8 @@ def tune(
     >>> tuned.advice.split(":")[0], tuned.finished, len(tuned.trials)
     ('Do not touch the private data at this budget', False, 1)
     """
-    allowed = Effort.of(effort, seconds, progress, searches=len(laws_within(task.budget)))
-    tuner = Tuner(task, public, bias=bias, seed=seed, weight=weight, threads=threads, executor=executor)
+    allowed = Effort.of(effort, seconds, execution.progress, searches=len(laws_within(task.budget)))
+    tuner = Tuner(task, public, bias=bias, seed=seed, weight=weight, execution=execution)
     return tuner.tune(task.budget, allowed)
 
 
@@ -178,19 +172,19 @@ class _OnWorkers:
     A process gets it once: tasks name it by its hash, and those that do not find it there go out again with it.
     """
 
-    def __init__(self, stage: Stage, executor: Executor) -> None:
+    def __init__(self, stage: Stage, execution: Execution) -> None:
         self.stage = stage.alone()
-        self.workers = Workers.of(executor=executor)
+        self.execution = execution
         self._numbers = count()  # Dask takes equal tasks for one
 
     def together(self) -> int:
         """How many draws are rehearsed at once by now: workers may come and go."""
-        return self.workers.number
+        return self.execution.number
 
     def errors(self, budget: Budget, draws: Sequence[Draw]) -> Iterator[Floats]:
         """The errors of draws at a budget, in their order."""
-        if isinstance(self.workers.executor, ThreadPoolExecutor):
-            return self.workers.map(partial(self.stage.errors, budget), draws)
+        if isinstance(self.execution.executor, ThreadPoolExecutor):
+            return self.execution.map(partial(self.stage.errors, budget), draws)
         key, stage = self._pickled
         found = dict(zip(draws, self._map(partial(_rehearsed, key, None, budget), draws), strict=True))
         unknown = [draw for draw, errors in found.items() if errors is None]
@@ -198,7 +192,7 @@ class _OnWorkers:
         return iter([errors for errors in found.values() if errors is not None])
 
     def _map(self, task: Callable[[tuple[int, Draw]], Floats | None], draws: Sequence[Draw]) -> Iterator[Floats | None]:
-        return self.workers.map(task, [(next(self._numbers), draw) for draw in draws])
+        return self.execution.map(task, [(next(self._numbers), draw) for draw in draws])
 
     @cached_property
     def _pickled(self) -> tuple[str, bytes]:
@@ -235,8 +229,7 @@ class Tuner:
         bias: int | None = CONTEST_BIAS,
         seed: int = 0,
         weight: str | None = None,
-        threads: int | None = None,
-        executor: Executor | None = None,
+        execution: Execution = Execution(),
         most_draws: int = MOST_DRAWS,
     ) -> None:
         if not isinstance(public, Public):
@@ -244,10 +237,16 @@ class Tuner:
         self.task, self.seed, self.most_draws = task, seed, most_draws
         self.public: Public = obeying(public, task.invariants)
         self.rehearsal = Rehearsal.of(
-            self.public, task.groups, task.levels, bias=bias, seed=seed, threads=threads, targets=task.targets
+            self.public,
+            task.groups,
+            task.levels,
+            bias=bias,
+            seed=seed,
+            threads=execution.threads,
+            targets=task.targets,
         )
         self.stage = Stage(self.rehearsal, task)
-        self._workers = None if executor is None else _OnWorkers(self.stage, executor)
+        self._workers = None if execution.executor is None else _OnWorkers(self.stage, execution)
         with single_threaded_blas():
             of_task = TargetCandidates if task.targets else Candidates
             self.candidates = of_task(self.rehearsal, self.public, task.levels, self.stage.plans(task.budget))

@@ -18,14 +18,13 @@ COMMANDS = ("plan", "estimate", "sample", "report", "synthesize", "demo")
 
 
 def test_what_the_options_mean():
-    with Where().arguments() as how:
-        assert how == {"threads": None, "executor": None}
-    with Where(workers=1).arguments() as how:
-        assert how == {"threads": 1, "executor": None}
-    with Where(workers=2).arguments() as how:
-        assert how["threads"] is None
-        assert isinstance(how["executor"], ProcessPoolExecutor)
-        assert how["executor"].submit(abs, -3).result() == 3
+    with Where().execution() as execution:
+        assert (execution.threads, execution.executor) == (cores(), None)
+    with Where(workers=1).execution() as execution:
+        assert (execution.threads, execution.executor) == (1, None)
+    with Where(workers=2).execution() as execution:
+        assert isinstance(execution.executor, ProcessPoolExecutor)
+        assert execution.executor.submit(abs, -3).result() == 3
     assert Where(3).options() == ["--workers", "3"]
     assert Where(cluster="tcp://a:1").options() == ["--cluster", "tcp://a:1"]
 

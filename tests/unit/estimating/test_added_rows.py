@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from prade import EstimationError, Level, Plan, Release, Rule, Schema, Unit, Workload
 from prade import report as make_report
 from prade import sample as drawn_sample
+from prade.core.execution import Execution
 from prade.data.copied_share import copied_share
 from prade.data.information import Information
 from prade.data.parquet_with_header import HEADER, write_with_header
@@ -295,7 +296,9 @@ def test_synthetic_rows_have_values_and_copies_are_counted_right(tmp_path):
 
 def test_the_number_of_workers_changes_nothing():
     release = release_of()
-    one, other = (Estimates.of(release, PUBLIC, Settings(extra=0.02), threads=threads) for threads in (1, 3))
+    one, other = (
+        Estimates.of(release, PUBLIC, Settings(extra=0.02), execution=Execution(threads)) for threads in (1, 3)
+    )
     for group in range(5):
         assert np.array_equal(one.weights(1, group), other.weights(1, group))
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Ask, Column, DataError, Level, Release, Schema, Workload, WorkloadError
+from prade.core.execution import Execution
 from prade.data.public import Public
 from prade.estimating.levels.asked_rows import counted, pieces_of, read_query
 from prade.estimating.levels.basis import basis, worst
@@ -309,7 +310,7 @@ def test_kept_weights_answer_the_same_to_the_last_bit(kept, threads):
     slow.weights_when_asked = None
     assert kept_weights(kept, SHAPE) is not None
     for text in QUESTIONS:
-        one = quick.answer(text, by="STATE", threads=threads)
+        one = quick.answer(text, by="STATE", execution=Execution(threads))
         assert one.equals(slow.answer(text, by="STATE"))
     assert quick.kept_weights is not None
 

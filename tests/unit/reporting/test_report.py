@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from prade import Ask, Budget, DataError, Groups, Level, Release, Schema, Workload, score
 from prade.cli import main as cli
+from prade.core.execution import Execution
 from prade.data.prior import Prior
 from prade.data.recurring_groups import RecurringGroups
 from prade.data.tables import read_table, write_table
@@ -742,7 +743,10 @@ def test_json_cannot_leave_its_element():
 def test_progress_is_told(release, tmp_path, folder):
     told = []
     write_report(
-        release, tmp_path / "p.html", truth=folder / "private.parquet", progress=lambda *what: told.append(what)
+        release,
+        tmp_path / "p.html",
+        truth=folder / "private.parquet",
+        execution=Execution(progress=lambda *what: told.append(what)),
     )
     ends = {what: (done, number) for what, done, number in told}
     assert set(ends) == {"comparing with the truth", "comparing groups", "standard errors", "two-way tables", "metrics"}

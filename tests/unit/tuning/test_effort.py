@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prade import Budget, Plan, Task, Unit
-from prade.core.effort import most_seconds
+from prade.core.execution import Execution, most_seconds
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.planning.questions import Ask, Level
@@ -71,7 +71,12 @@ def test_it_is_the_same_for_any_number_of_threads(data):
     task = Task("people", data.schema, 5, Unit(1), ["STATE", "PLACE"], data.groups)
     found = set()
     for threads in (1, 4):
-        found.add(Tuner(task, data.public, threads=threads).tune(task.budget, Effort.of(0.5)).effort)
+<<<<<<< HEAD:tests/unit/tuning/test_effort.py
+        found.add(Tuner(task, data.public, execution=Execution(threads)).tune(task.budget, Effort.of(0.5)).effort)
+=======
+        with Tuner(task, data.public, execution=Execution(threads)) as tuner:
+            found.add(tuner.tune(task.budget, Effort.of(0.5)).effort)
+>>>>>>> main:tests/unit/tuning/test_work.py
     assert len(found) == 1
     assert 0 < found.pop() <= 0.5
 

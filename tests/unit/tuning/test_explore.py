@@ -8,6 +8,7 @@ import pytest
 
 from prade import Budget, Plan, Schema, Task, Unit, explore
 from prade.core.errors import PradeError
+from prade.core.execution import Execution
 from prade.data.declare.column import Column
 from prade.data.encoding import Coded
 from prade.data.public import Public
@@ -38,7 +39,7 @@ def task(data):
 
 @pytest.fixture(scope="module")
 def explored(task, data):
-    return explore(task, data.public, BUDGETS, effort=1, threads=1)
+    return explore(task, data.public, BUDGETS, effort=1, execution=Execution(1))
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +68,14 @@ def test_the_errors_are_those_of_separate_rehearsals(explored, rehearsal):
 @pytest.fixture(scope="module")
 def alone(task, few):
     """A search at epsilon = 5 by a tuner that served no other budget, from the simplest plan to its end."""
-    return Tuner(replace(task, schema=few.schema), few.public, threads=1, most_draws=2).tune(
+    return Tuner(replace(task, schema=few.schema), few.public, execution=Execution(1), most_draws=2).tune(
         Budget.pure(5), Effort.of(600)
     )
 
 
 @pytest.fixture(scope="module")
 def tuner(task, few):
-    return Tuner(replace(task, schema=few.schema), few.public, threads=1, most_draws=2)
+    return Tuner(replace(task, schema=few.schema), few.public, execution=Execution(1), most_draws=2)
 
 
 def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(tuner, alone):

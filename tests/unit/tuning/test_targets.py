@@ -9,6 +9,7 @@ import pytest
 
 from prade import Ask, Budget, Level, Plan, Target, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
+from prade.core.execution import Execution
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
@@ -155,7 +156,7 @@ def tuned_for(data, *targets, **options):
 @pytest.fixture(scope="module")
 def tuned(data):
     """Without a target, and with one at both levels."""
-    return [tuned_for(data, *targets, threads=1) for targets in ([], [Target(["RACE x EMPLOY"], by=LEVELS)])]
+    return [tuned_for(data, *targets, execution=Execution(1)) for targets in ([], [Target(["RACE x EMPLOY"], by=LEVELS)])]
 
 
 def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
@@ -180,7 +181,7 @@ def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
 def test_workers_find_the_same_plan_for_targets(data, tuned):
     wanted = Target(["RACE x EMPLOY"], by=LEVELS)
     with ThreadPoolExecutor(2) as threads:
-        found = tuned_for(data, wanted, executor=threads)
+        found = tuned_for(data, wanted, execution=Execution(1, threads))
     assert found.plan.to_toml() == tuned[1].plan.to_toml()
 
 

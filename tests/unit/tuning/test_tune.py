@@ -14,6 +14,7 @@ import pytest
 
 from prade import Task
 from prade.core.errors import DataError, PradeError
+from prade.core.execution import Execution
 from prade.core.words import many
 from prade.data.declare.schema import Schema
 from prade.data.public import Public
@@ -58,7 +59,7 @@ COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
 
 def tuned(task, data, *, effort=600, seconds=None, progress=None, **options):
     """The outcome with at most two draws of noise: eight take four times as long."""
-    tuner = Tuner(task, data.public, threads=1, most_draws=2, **options)
+    tuner = Tuner(task, data.public, execution=Execution(1), most_draws=2, **options)
     return tuner.tune(task.budget, Effort.of(effort, seconds, progress, searches=len(laws_within(task.budget))))
 
 
@@ -211,7 +212,7 @@ def test_the_same_seed_finds_the_same_and_another_may_not(few):
 
 def test_no_effort_is_the_simplest_plan(data):
     told = []
-    found = tuned_for(data, 5, effort=0, progress=lambda *news: told.append(news))
+    found = tuned_for(data, 5, effort=0, execution=Execution(progress=lambda *news: told.append(news)))
     assert not found.finished
     assert len(found.trials) == 1
     assert "Not every candidate was tried with effort 0: more effort" in found.advice
@@ -246,7 +247,9 @@ def test_a_slow_machine_finds_the_same_plan(data, monkeypatch):
 
 def test_progress_says_how_much_of_the_effort_is_done(data):
     told = []
-    found = tuned_for(data, 5, effort=0.5, progress=lambda what, done, whole: told.append((done, whole)))
+    found = tuned_for(
+        data, 5, effort=0.5, execution=Execution(progress=lambda what, done, whole: told.append((done, whole)))
+    )
     done = [each for each, _ in told[:-1]]
     assert {whole for _, whole in told[:-1]} == {0.5}
     assert done == sorted(done)
@@ -506,7 +509,7 @@ def tuner_of(data):
     The usual law is as much better in some groups as it is worse in others.
     """
     task = Task("people", data.schema, APPROX, Unit(1), LEVELS, data.groups)
-    tuner = Tuner(task, data.public, threads=1, most_draws=2)
+    tuner = Tuner(task, data.public, execution=Execution(1), most_draws=2)
 
     def of(error):
         def errors(draw):
@@ -565,7 +568,7 @@ def test_a_start_has_a_share_for_totals_that_suits_its_law(data):
     candidates = candidates_for(data, small)
     shares = [candidates.simplest(law).total for law in laws_within(small)]
     assert shares[0] < shares[1]
-    tuner = Tuner(Task("people", data.schema, small, Unit(1), LEVELS, data.groups), data.public, threads=1)
+    tuner = Tuner(Task("people", data.schema, small, Unit(1), LEVELS, data.groups), data.public, execution=Execution(1))
     seen = []
 
     def errors(draw):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from prade import Task, Unit, explore, plan
-from prade.core.workers import WorkersError
+from prade.core.execution import Execution, WorkersError
 from prade.privacy.budget import Budget
 from prade.tuning.candidates import Choice
 from prade.tuning.effort import Effort
@@ -34,17 +34,17 @@ def task(small):
     return Task("people", small.schema, 5, Unit(1), LEVELS, small.groups)
 
 
-def outcome(task, small, *, progress=None, **options):
+def outcome(task, small, execution):
     """All that a search says, with one draw of noise: more take longer, and go the same way."""
-    tuner = Tuner(task, small.public, bias=None, most_draws=1, **options)
-    tuned = tuner.tune(task.budget, Effort.of(600, progress=progress))
+    tuner = Tuner(task, small.public, bias=None, most_draws=1, execution=execution)
+    tuned = tuner.tune(task.budget, Effort.of(600, progress=execution.progress))
     said = tuned.plan, tuned.plan.to_toml(), tuned.settings, tuned.expected, tuned.finished, tuned.trials
     return *said, tuned.draws, tuned.effort
 
 
 @pytest.fixture(scope="module")
 def here(task, small):
-    return outcome(task, small, threads=2)
+    return outcome(task, small, Execution(2))
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +66,11 @@ def dask():
 @pytest.mark.parametrize("number", [1, 7])
 def test_threads_find_the_same(task, small, here, number):
     with ThreadPoolExecutor(number) as pool:
-        assert outcome(task, small, executor=pool) == here
+        assert outcome(task, small, Execution(1, pool)) == here
 
 
 def test_processes_find_the_same(task, small, here, processes):
-    assert outcome(task, small, executor=processes) == here
+    assert outcome(task, small, Execution(1, processes)) == here
 
 
 def test_dask_finds_the_same_though_a_worker_is_killed_in_the_middle(task, small, here, dask):
@@ -81,16 +81,16 @@ def test_dask_finds_the_same_though_a_worker_is_killed_in_the_middle(task, small
         if not killer.is_alive() and not killer.finished.is_set():
             killer.start()
 
-    assert outcome(task, small, executor=dask.get_executor(), progress=begun) == here
+    assert outcome(task, small, Execution(1, dask.get_executor(), begun)) == here
     killer.join()
 
 
 def test_plan_and_explore_take_an_executor(task, small, processes):
     """The effort ends the search before its end, at the same place with and without workers."""
-    made = plan(task, small.public, effort=0.4, executor=processes)
+    made = plan(task, small.public, effort=0.4, execution=Execution(1, processes))
     assert "Not every candidate was tried with effort 0.4" in made.expected.advice
     assert made.to_toml() == plan(task, small.public, effort=0.4).to_toml()
-    (explored,) = explore(task, small.public, [5], effort=0.4, executor=processes).plans
+    (explored,) = explore(task, small.public, [5], effort=0.4, execution=Execution(1, processes)).plans
     assert explored.to_toml() == made.to_toml()
 
 
@@ -108,9 +108,9 @@ class Noted(ThreadPoolExecutor):
 
 
 def test_the_public_rows_travel_once_and_without_their_numbers(task, small, monkeypatch):
-    tuner = Tuner(task, small.public, threads=1)
+    tuner = Tuner(task, small.public, execution=Execution(1))
     pool = Noted()
-    workers = _OnWorkers(tuner.stage, pool)
+    workers = _OnWorkers(tuner.stage, Execution(1, pool))
     monkeypatch.setattr("prade.tuning.tune.ThreadPoolExecutor", ())  # so that this pool is not taken for one of threads
     draws = [DRAW, replace(DRAW, seed=1), replace(DRAW, seed=2)]
     first, *others = (next(workers.errors(Budget.pure(5), [draw])) for draw in draws)
@@ -127,7 +127,7 @@ def test_a_pool_that_dies_is_an_error_in_words(task, small):
             return os._exit, (1,)
 
     pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
-    workers = _OnWorkers(Tuner(task, small.public).stage, pool)
+    workers = _OnWorkers(Tuner(task, small.public).stage, Execution(1, pool))
     workers.stage = Deadly(workers.stage.rehearsal, task)
     with pool, pytest.raises(WorkersError, match="the workers have stopped"):
         workers.errors(Budget.pure(5), [DRAW])

@@ -17,8 +17,8 @@ from threading import Lock
 import numpy as np
 
 from prade.core.arrays import Floats
+from prade.core.execution import Shared
 from prade.core.files import replace_file
-from prade.core.workers import Shared
 from prade.data.mapped_public import open_mapped, save_mapped
 from prade.data.prior import Prior
 from prade.estimating.layout import Layout

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.threads import single_threaded_blas
-from prade.core.workers import Shared
+from prade.core.execution import Shared, single_threaded_blas
 from prade.data.prior import Prior
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate

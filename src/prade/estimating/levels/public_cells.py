@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats, mass_by_group
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.data.declare.groups import Grouping
 from prade.data.public import Public
 from prade.estimating.layout import Layout

@@ -21,7 +21,7 @@ import numpy as np
 
 from prade.core.arrays import Ints
 from prade.core.errors import DataError
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.scoring.metrics.regressions import (
     Formula,
     linear_regression,
