@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prade.core.errors import PradeError
-from prade.core.progress import Progress
+from prade.core.execution import EFFORT, Progress, most_seconds
 from prade.data.declare.groups import Groups
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.blocks import blocks_of

@@ -71,12 +71,7 @@ def test_it_is_the_same_for_any_number_of_threads(data):
     task = Task("people", data.schema, 5, Unit(1), ["STATE", "PLACE"], data.groups)
     found = set()
     for threads in (1, 4):
-<<<<<<< HEAD:tests/unit/tuning/test_effort.py
         found.add(Tuner(task, data.public, execution=Execution(threads)).tune(task.budget, Effort.of(0.5)).effort)
-=======
-        with Tuner(task, data.public, execution=Execution(threads)) as tuner:
-            found.add(tuner.tune(task.budget, Effort.of(0.5)).effort)
->>>>>>> main:tests/unit/tuning/test_work.py
     assert len(found) == 1
     assert 0 < found.pop() <= 0.5
 

@@ -156,7 +156,9 @@ def tuned_for(data, *targets, **options):
 @pytest.fixture(scope="module")
 def tuned(data):
     """Without a target, and with one at both levels."""
-    return [tuned_for(data, *targets, execution=Execution(1)) for targets in ([], [Target(["RACE x EMPLOY"], by=LEVELS)])]
+    return [
+        tuned_for(data, *targets, execution=Execution(1)) for targets in ([], [Target(["RACE x EMPLOY"], by=LEVELS)])
+    ]
 
 
 def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
