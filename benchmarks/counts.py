@@ -25,7 +25,7 @@ from prade import Schema
 from prade.data.tables import read_table, write_table
 from prade.measuring.noise import add_noise
 from prade.measuring.source import count, open_source
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 ROWS = DATA / "acs2024_ny_pa.parquet"
 SPARK_ROWS = 5_000_000  # that Spark counts, too

@@ -48,7 +48,7 @@ def child(way: str, private: str) -> None:
     from prade import Schema, Unit
     from prade.data.tables import read_table
     from prade.measuring.source import count, open_source
-    from prade.queries.marginal import Marginal
+    from prade.queries.parts import Marginal
 
     schema = Schema.load(DATA / "acs2024.schema.toml")
     places = read_table(DATA / "acs2024_ny_pa_geography.csv").select(["STATE", "PUMA"])

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from prade.planning.questions import Ask as Ask
     from prade.planning.questions import Level as Level
     from prade.planning.settings import Settings as Settings
-    from prade.planning.targets import Target as Target
+    from prade.planning.task import Target as Target
     from prade.planning.task import Task as Task
     from prade.privacy.budget import Budget as Budget
     from prade.privacy.ledger import Ledger as Ledger
-    from prade.privacy.unit import Unit as Unit
+    from prade.privacy.protection import Unit as Unit
     from prade.queries.parts import Part as Part
     from prade.queries.workload import Workload as Workload
     from prade.release.release import Release as Release
@@ -74,9 +74,9 @@ _HOMES = {
     "Score": "prade.scoring.score",
     "Settings": "prade.planning.settings",
     "Synthesizer": "prade.synthesizer",
-    "Target": "prade.planning.targets",
+    "Target": "prade.planning.task",
     "Task": "prade.planning.task",
-    "Unit": "prade.privacy.unit",
+    "Unit": "prade.privacy.protection",
     "Workload": "prade.queries.workload",
     "check": "prade.measuring.check",
     "explore": "prade.tuning.explore",

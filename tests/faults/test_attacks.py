@@ -29,7 +29,7 @@ from prade.data.csv_records import csv_batches
 from prade.data.public_files import PublicFiles
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 DAY = datetime.date
 CAP = Budget.pure(3)

@@ -22,7 +22,7 @@ from prade.data.encoding import outside as outside_of
 from prade.data.public import Public
 from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.release.release import read_measurements, sealed_text
 from prade.reporting.outlines import outlines
 from prade.reporting.statements import meaning
@@ -376,7 +376,7 @@ def test_damaged_public_rows(tmp_path, change):
 def test_a_damaged_estimate(tmp_path, change):
     from prade.data.prior import Prior
     from prade.estimating.posterior_mode import MAP
-    from prade.release.measurement import Measurement
+    from prade.release.release import Measurement
 
     path = tmp_path / "estimate.parquet"
     answer = Measurement(Marginal.of(SCHEMA, ["a"]), counts=[30, 70], scale=1.0)

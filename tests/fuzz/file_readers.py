@@ -31,10 +31,9 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.posterior_mode import MAP
 from prade.measuring.streams import csv_stream
 from prade.planning.plan import Plan
-from prade.planning.targets import checked_targets, wanted_of
+from prade.planning.task import checked_targets, wanted_of
 from prade.release.derived_files import KEPT_ESTIMATES, recorded
-from prade.release.measurement import Measurement
-from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
+from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Measurement, Release, sealed_text
 from prade.reporting.outlines import outlines
 from prade.reporting.statements import promise_of
 from worlds.releases import write_manifest

@@ -12,7 +12,7 @@ from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
 from prade.tuning.expectation import expected_in_another
 from prade.tuning.rehearse import Rehearsal

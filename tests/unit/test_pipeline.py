@@ -16,7 +16,7 @@ from prade.data import tables
 from prade.data.tables import write_table
 from prade.examples import census_like
 from prade.pipeline import write_sample
-from prade.planning.expected import Expected
+from prade.planning.settings import Expected
 from worlds.same_release import content, fixed_noise
 
 BY = ["STATE", "PLACE"]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from prade.data.prior import Prior
     from prade.estimating.layout import Layout
     from prade.privacy.budget import Budget
-    from prade.privacy.unit import Unit
-    from prade.release.measurement import Measurement
+    from prade.privacy.protection import Unit
+    from prade.release.release import Measurement
 
 
 SMALLEST_VARIANCE = 1e-9  # of a sum of counts, because an answer may be declared exact
@@ -118,7 +118,7 @@ def number_of_rows(measurements: Sequence[Measurement]) -> float:
     variances.
 
     >>> from prade import Schema
-    >>> from prade.release.measurement import Measurement
+    >>> from prade.release.release import Measurement
     >>> part = everybody(Schema.from_mbi({"sex": 2}), "sex")
     >>> number_of_rows([Measurement(part, [90], scale=2.0), Measurement(part, [100], scale=1.0)])
     98.0

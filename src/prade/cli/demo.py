@@ -19,7 +19,7 @@ import click
 
 from prade.cli.main import FILE, examples, prade
 from prade.cli.options import Where, worker_options
-from prade.release.file_names import SYNTHETIC
+from prade.release.derived_files import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"  # the cap covers the release and the published algorithm's, which costs the same
 REHEARSED = ("1/2", "2", EPSILON, "8")

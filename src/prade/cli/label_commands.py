@@ -42,7 +42,7 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool, as_j
     label what was measured already.
     """
     from prade.data.declare.display import Codebook
-    from prade.release.file_names import LABELS
+    from prade.release.release import LABELS
 
     is_release = Path(schema_file).is_dir()
     written = output or (str(Path(schema_file) / LABELS) if is_release else schema_file)

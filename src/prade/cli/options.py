@@ -48,7 +48,7 @@ def named_files(paths: tuple[str, ...]) -> PublicFiles | None:
 
 def public_table(plan: Plan, paths: tuple[str, ...]) -> tuple[PublicTable, list[str]]:
     """Return the public table in the files that the option or the plan names, and their paths, after saying them."""
-    from prade.planning.public_of_plan import public_of
+    from prade.planning.plan import public_of
 
     table = public_of(plan, named_files(paths))
     return table, said_paths(table.files)

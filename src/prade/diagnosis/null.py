@@ -20,7 +20,7 @@ from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.planning.plan import Plan
 from prade.planning.questions import COARSE, Question
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from prade.core.locked_folders import spill_folder
 
 if TYPE_CHECKING:
-    from prade.privacy.unit import Unit
+    from prade.privacy.protection import Unit
 
 Records = NDArray[Any]  # a structured array, of `record_type`
 HASH, OTHER_HALF, PLACE = "person", "person_too", "place"

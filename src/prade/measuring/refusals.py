@@ -23,7 +23,7 @@ from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
 from prade.privacy.protection import refuse_weak
-from prade.release.saved_plans import saved_plan
+from prade.release.terms import saved_plan
 
 
 def refuse_public(private: Any, *public: Any) -> None:

@@ -55,6 +55,7 @@ from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
 from prade.privacy.protection import refuse_weak
+from prade.release.payment import Spending, need_on_record, spending_stated
 from prade.release.release import (
     EXTRACT,
     FORMAT,
@@ -71,8 +72,6 @@ from prade.release.release import (
     read_manifest,
     sealed_text,
 )
-from prade.release.spending import Spending, spending_stated
-from prade.release.unrecorded_releases import need_on_record
 
 LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")
 

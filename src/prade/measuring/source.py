@@ -31,7 +31,7 @@ from prade.measuring.spark import PORTS, Session, SparkTable, open_session
 from prade.measuring.streams import Stream, csv_stream, found_files, memory_stream, no_table, parquet_stream, paths_of
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def count(
     >>> import pyarrow
     >>> from prade import Column, Schema
     >>> from prade.measuring.source import open_source
-    >>> from prade.queries.marginal import Marginal
+    >>> from prade.queries.parts import Marginal
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
     >>> with open_source(pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})) as source:
     ...     count(source, schema, [Marginal.of(schema, ["AGE"])], {"TOWN": ["a", "b", "c"]})

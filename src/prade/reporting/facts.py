@@ -32,8 +32,7 @@ from prade.estimating.levels.kept_estimates import shared_estimates
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.published import variance_of_sums
 from prade.planning.invariants import possible_cells
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:
     from prade.data.encoding import Coded

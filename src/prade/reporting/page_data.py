@@ -70,7 +70,7 @@ from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.error_bars import AT_ONCE
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.reporting.facts import Facts, Precision, View, cells_of, deviations, precision_of
 from prade.reporting.html import packed
 from prade.reporting.statements import caveats_of, headline_of, methodology_of, promise_of, provenance_of, tiles_of

@@ -29,8 +29,7 @@ from prade.data.public_table import PublicTable
 from prade.data.tables import csv_cells, require_csv, table_suffix
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
-from prade.release.derived_files import keep_rows_as
-from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
+from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search
 from prade.sampling.table import TableOfRows, drawn_batches, numbers_of_rows

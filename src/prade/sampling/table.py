@@ -40,8 +40,7 @@ from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.planning.plan import Plan
-from prade.release.file_names import UNFINISHED_ROWS
-from prade.release.finished_batches import FinishedBatches, keep_batch, run_key
+from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search, SortedRows, check_whole, drawn_ranks, improved_ranks
 from prade.sampling.pair_tables import tables_first

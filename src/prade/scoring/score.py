@@ -38,8 +38,7 @@ from prade.data.declare.schema import Schema
 from prade.data.encoding import Coded, encode
 from prade.data.joint import Joint
 from prade.data.tables import plain_cells, read_table, table_columns
-from prade.release.derived_files import KEPT_ROWS
-from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
+from prade.release.derived_files import KEPT_ROWS, SYNTHETIC, SYNTHETIC_PARTS
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.totals import FEWEST_ROWS
 from prade.planning.plan import Plan
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.sampling.table import sample_groups
 from prade.scoring.distances import mean_distance, pair_errors
 from prade.scoring.evaluation import PublicBaseline

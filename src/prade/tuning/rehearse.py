@@ -37,7 +37,7 @@ from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
 from prade.planning.settings import Settings
-from prade.planning.targets import Target
+from prade.planning.task import Target
 from prade.queries.parts import Part
 from prade.release.release import Release
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance

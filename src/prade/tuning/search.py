@@ -22,7 +22,6 @@ from itertools import chain, islice
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.tuning.candidates import Candidates, Change, Choice
 from prade.tuning.effort import Effort

@@ -4,7 +4,7 @@ A stand-in's group g has the error
 
     sum over wanted w of  weight_w e_w(g) / p_l(w)   +   rest * d(g) / p_d,        divided by 1 + rest
 
-e_w(g) is the error of what is wanted (`prade.planning.targets`) in the group itself or, for a level above the last, in
+e_w(g) is the error of what is wanted (`prade.planning.task`) in the group itself or, for a level above the last, in
 the group of that level that contains g. d(g) is the error that counts without targets: that of two-way tables of the
 last level. p_l is the public table's mean error in all that is wanted at level l, and p_d its d: errors of large groups
 are small, and must not count less for that. The public table then has the error one. `REST` keeps a plan from giving up
@@ -29,7 +29,7 @@ from prade.data.declare.groups import Grouping
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
-from prade.planning.targets import Target, Wanted, wanted_of
+from prade.planning.task import Target, Wanted, wanted_of
 from prade.scoring.evaluation import PublicBaseline
 from prade.tuning.stand_ins import StandIn
 

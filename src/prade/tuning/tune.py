@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 from prade.core.arrays import Floats
 from prade.core.execution import EFFORT, Execution, single_threaded_blas
 from prade.data.public import Public, group_columns
-from prade.planning.expected import Expected
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
-from prade.planning.settings import Settings
+from prade.planning.settings import Expected, Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Law
 from prade.scoring.score import CONTEST_BIAS

@@ -26,9 +26,8 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.unseen_cells import ShownCell, shown_cells
 from prade.planning.invariants import rules_of
-from prade.planning.plan_file import IN_EARLIER_FILES
-from prade.planning.settings import Settings
-from prade.queries.marginal import Marginal
+from prade.planning.settings import IN_EARLIER_FILES, Settings
+from prade.queries.parts import Marginal
 from prade.release.derived_files import write_rows
 from prade.reporting.statements import provenance_of
 from prade.sampling.table import sample_groups

@@ -19,7 +19,7 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.totals import estimated_totals_variance
 from prade.planning.settings import Settings
 from prade.queries.query import expect, parse
-from prade.release.file_names import ESTIMATES
+from prade.release.derived_files import ESTIMATES
 from worlds.plans import plan_of
 from worlds.releases import counted
 from worlds.survey import FIVE_PLACES, SCHEMA

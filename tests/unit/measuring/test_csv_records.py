@@ -21,7 +21,7 @@ from prade.core.errors import DataError
 from prade.data.csv_format import CsvFormat
 from prade.measuring.source import count, open_source
 from prade.measuring.streams import csv_stream
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 NAMES = ["A", "B", "C"]
 NOT_TEXT = "\ufffd"

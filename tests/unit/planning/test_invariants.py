@@ -6,8 +6,7 @@ from prade import Budget, Column, Level, Plan, PublishedTotals, Rule, Schema, Ta
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.data.public import Public
 from prade.planning.invariants import ParsedRule, breaches, not_protected, obeying, possible_cells, published_totals
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Predicate
+from prade.queries.parts import Marginal, Predicate
 from prade.queries.query import parse
 from prade.release.release import note_of
 

@@ -25,7 +25,7 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.release.derived_files import write_rows
 from prade.reporting.facts import PublicPriors, facts_of
 from prade.reporting.html import json_in_html, plain, unpacked

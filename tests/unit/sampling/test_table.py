@@ -20,7 +20,7 @@ from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.planning.settings import Settings
-from prade.release.file_names import ESTIMATES
+from prade.release.derived_files import ESTIMATES
 from prade.sampling.table import sample_groups, typed_as_public
 from worlds.plans import ONE_ROW, plan_of
 from worlds.releases import invented

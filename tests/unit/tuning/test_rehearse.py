@@ -19,7 +19,7 @@ from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
 from prade.scoring.score import joint_errors
 from prade.tuning.gain import StandInLevel

@@ -18,12 +18,11 @@ from prade.core.execution import Execution
 from prade.core.words import many
 from prade.data.declare.schema import Schema
 from prade.data.public import Public
-from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
-from prade.planning.settings import Settings
+from prade.planning.settings import Expected, Settings
 from prade.privacy.budget import Budget
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
 from prade.tuning.candidates import (
     FEWEST_ROWS,

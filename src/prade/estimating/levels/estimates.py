@@ -53,7 +53,7 @@ from prade.queries.workload import Workload
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.release.finished_batches import FinishedBatches
+    from prade.release.derived_files import FinishedBatches
     from prade.release.release import Release
 
 Result = TypeVar("Result")

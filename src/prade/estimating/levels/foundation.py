@@ -29,7 +29,7 @@ from prade.estimating.levels.thinning import Support
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
-from prade.release.file_names import SUPPORT_FOR_WORKERS
+from prade.release.derived_files import SUPPORT_FOR_WORKERS
 from prade.release.release import PLAN
 
 GroupMasses = Callable[[Layout], Floats]

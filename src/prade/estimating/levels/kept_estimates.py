@@ -15,9 +15,18 @@ from prade.estimating.levels.kept_weights import Kept, keep_weights, kept_weight
 from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.invariants import obeying
 from prade.planning.settings import Settings
-from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept, recorded
-from prade.release.file_names import ESTIMATES, SUPPORT, UNFINISHED_ESTIMATES
-from prade.release.finished_batches import FinishedBatches, disk_trouble_reported, run_key
+from prade.release.derived_files import (
+    ESTIMATES,
+    KEPT_ESTIMATES,
+    SUPPORT,
+    UNFINISHED_ESTIMATES,
+    FinishedBatches,
+    check_kept,
+    disk_trouble_reported,
+    is_kept,
+    recorded,
+    run_key,
+)
 from prade.release.release import Release, file_hash
 
 

@@ -42,13 +42,10 @@ from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Claim, Entry
-from prade.privacy.protection import refuse_weak
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
-from prade.release.measurement import Measurement
-from prade.release.release import file_hash, head_of, read_sealed
-from prade.release.unrecorded_releases import Terms, need_on_record
+from prade.privacy.protection import Unit, refuse_weak
+from prade.queries.parts import Marginal, Part
+from prade.release.payment import Terms, need_on_record
+from prade.release.release import Measurement, file_hash, head_of, read_sealed
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
