@@ -24,12 +24,10 @@ from prade.data.information import Information
 from prade.data.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.planning.questions import Ask, Level
+from prade.planning.questions import Ask, Level, favoured_asks, weighted_asks
 from prade.planning.settings import Settings
-from prade.planning.shares import favoured_asks, weighted_asks
 from prade.privacy.budget import Budget, Law
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.queries.parts import Marginal, Part
 from prade.queries.workload import Workload
 from prade.tuning.gain import (
     Columns,
@@ -82,7 +80,7 @@ class Choice:
 
     `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
     totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
-    shares that grow with their number of cells (`prade.planning.shares`). `everybody` puts the level of all rows first:
+    shares that grow with their number of cells (`prade.planning.questions`). `everybody` puts the level of all rows first:
     it asks nothing, because its answers are sums of others', and all groups learn from it. `law` is that of the noise;
     None is the usual one of the budget's kind. `first` are the parts of each level that tell what the targets name, if
     the level asks anything: each has `times` the share of another part.

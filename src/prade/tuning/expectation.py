@@ -24,9 +24,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.planning.expected import Expected, TargetError
 from prade.planning.plan import Plan
-from prade.planning.settings import Settings
+from prade.planning.settings import Expected, Settings, TargetError
 from prade.tuning.rehearse import Rehearsal
 
 CLEARLY = 2  # standard errors: chance alone gets there about once in 40 times

@@ -30,14 +30,12 @@ from prade.core.words import many
 from prade.data.declare.display import described
 from prade.data.public_files import PublicFiles
 from prade.data.public_table import PublicTable
-from prade.planning.coverage import columns_left_out
 from prade.planning.invariants import obeying
-from prade.planning.plan import Plan
+from prade.planning.plan import Plan, columns_left_out
 from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, BudgetKind, Number
-from prade.privacy.meaning import meaning
-from prade.privacy.protection import weakness
+from prade.privacy.protection import meaning, weakness
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import laws_within
 from prade.tuning.closer_look import CloserLook, LevelError, Look, Place

@@ -13,8 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from prade.core.words import many
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.queries.parts import Marginal, Part
 from prade.tuning.candidates import Candidates, Change, Choice
 
 # How many times the share of another part a target's part gets: first in long steps, then in short ones from the best

@@ -13,7 +13,7 @@ from prade.core.execution import Execution
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.tuning.candidates import Choice
 from prade.tuning.effort import Effort
 from prade.tuning.rehearse import Rehearsal, mean_of
