@@ -19,8 +19,8 @@ from prade.core.execution import EFFORT, Execution
 from prade.core.parameters import Parameters
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
-from prade.data.declared_types import DeclaredTypes, Frame, Like
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
+from prade.data.read.frames import DeclaredTypes, Frame, Like
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.refusals import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample

@@ -24,7 +24,7 @@ from prade.baselines import MWEM, Histogram, PrivBayes
 from prade.baselines import run as run_baseline
 from prade.core.execution import Execution
 from prade.data.prior import Prior
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from worlds.observation import Observed, differences, observing, run_command
 from worlds.plans import ledger_for
 from worlds.private_tables import (

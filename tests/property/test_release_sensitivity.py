@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from prade import Budget, Column, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import published_plan
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source
 from prade.planning.plan import Plan

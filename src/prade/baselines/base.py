@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, PreciseMean
 from prade.core.errors import EstimationError
-from prade.core.means import PreciseMean
 from prade.core.numbers import exact, whole
 from prade.estimating.base import Estimator, check
 from prade.estimating.estimate import Estimate, Report, Status, TraceRow

@@ -30,7 +30,7 @@ from prade.core.errors import DataError
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS
 
 if TYPE_CHECKING:
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
@@ -281,7 +281,7 @@ def sample(
 
 def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
     """Describe synthetic rows, as JSON and in words."""
-    from prade.data.copied_share import copies_in_words
+    from prade.data.read.files import copies_in_words
 
     path = f"{written.path}/" if written.path.is_dir() else str(written.path)
     facts = {"file": path, "rows": written.rows, "columns": written.columns, "copied": written.copied}

@@ -89,7 +89,7 @@ def answer(
     query after it: "mean(WAGP) where SEX == 2". Queries use codes; the printed table has the schema's titles and
     labels. This command spends nothing.
     """
-    from prade.data.tables import table_suffix, write_table
+    from prade.data.read.tables import table_suffix, write_table
 
     if (query is None) == (questions_file is None):
         raise click.UsageError("give a QUERY, or a file of them with --queries")
@@ -151,7 +151,7 @@ def _show(table: pa.Table | None, output: str | None, as_json: bool, value_of: s
 
 def _questions(path: Path) -> Iterator[Question]:
     """The questions in a file."""
-    from prade.data.tables import read_table, table_suffix
+    from prade.data.read.tables import read_table, table_suffix
 
     if table_suffix(path) == ".csv":
         try:

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import DataError, SchemaError, WorkloadError
-from prade.core.words import closest
+from prade.core.errors import DataError, SchemaError, WorkloadError, closest
 from prade.data.comparison import codes_satisfying
 from prade.data.declare.column import some_of
 

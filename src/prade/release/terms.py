@@ -13,7 +13,7 @@ from prade.core.execution import EFFORT
 from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number

@@ -21,7 +21,7 @@ from prade.core.arrays import Floats
 from prade.core.words import many
 from prade.data.declare.schema import Schema
 from prade.data.information import Information
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level, favoured_asks, weighted_asks

@@ -24,13 +24,12 @@ from zlib import crc32
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.core.arrays import Floats, Ints, PreciseMean, mass_by_group
+from prade.core.errors import names_of
 from prade.core.execution import Execution, cores
-from prade.core.means import PreciseMean
-from prade.core.words import names_of
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Rule
-from prade.data.public import Public, kept
+from prade.data.public.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
 from prade.estimating.levels.totals import smooth_totals

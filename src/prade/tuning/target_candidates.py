@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from prade.core.words import many
+from prade.core.errors import many
 from prade.queries.parts import Marginal, Part
 from prade.tuning.candidates import Candidates, Change, Choice
 

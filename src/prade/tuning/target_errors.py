@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.data.declare.groups import Grouping
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
 from prade.planning.task import Target, Wanted, wanted_of

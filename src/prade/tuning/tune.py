@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from prade.core.arrays import Floats
 from prade.core.execution import EFFORT, Execution, single_threaded_blas
-from prade.data.public import Public, group_columns
+from prade.data.public.public import Public, group_columns
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Expected, Settings

@@ -19,8 +19,8 @@ from prade import Ask, Budget, DataError, Groups, Level, Release, Schema, Worklo
 from prade.cli import main as cli
 from prade.core.execution import Execution
 from prade.data.prior import Prior
+from prade.data.read.tables import read_table, write_table
 from prade.data.recurring_groups import RecurringGroups
-from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.measuring.run import measure

@@ -11,8 +11,8 @@ from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.data.declare.column import Column
 from prade.data.encoding import Coded
-from prade.data.public import Public
-from prade.data.public_files import PublicFiles
+from prade.data.public.public import Public
+from prade.data.public.table import PublicFiles
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import census_like
 from prade.reporting.html import packed, plain

@@ -12,7 +12,7 @@ from prade.core.errors import DataError
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.prior import Prior
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.rows_from_tables import RowsFromTables
 from prade.examples import census_like
 from prade.planning.plan import Plan

@@ -10,7 +10,7 @@ import pytest
 from prade import Ask, Budget, Level, Plan, Target, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
 from prade.queries.parts import Marginal

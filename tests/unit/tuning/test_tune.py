@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from prade import Task
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError, PradeError, many
 from prade.core.execution import Execution
-from prade.core.words import many
 from prade.data.declare.schema import Schema
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Expected, Settings

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import DataError
-from prade.core.words import names_of
+from prade.core.errors import DataError, names_of
 from prade.data.declare.groups import Grouping
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars_of_sums import sum_variances

@@ -19,8 +19,8 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.execution import Shared
 from prade.core.files import replace_file
-from prade.data.mapped_public import open_mapped, save_mapped
 from prade.data.prior import Prior
+from prade.data.public.public import open_mapped, save_mapped
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.group_prior import GroupPriors

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from prade.core.execution import Execution, Shared, WorkersError
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_weights import Kept, keep_weights, kept_weights, record_of_estimates, small_enough

@@ -27,10 +27,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy
 from prade.core.interrupts import held_back
 from prade.core.numbers import exact
-from prade.core.remedies import Remedy
 from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Gain, Misfit, Score
 from prade.measuring.adaptive.selection import select
 from prade.measuring.noise import add_noise

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import DataError
-from prade.core.words import closest
+from prade.core.errors import DataError, closest
 from prade.data.declare.display import display_texts
 from prade.queries.query import parse
 from prade.scoring.sides import NotAvailable, Side

@@ -6,6 +6,10 @@ from its cells (CSV, Python objects), it is not guessed for private rows: one mo
 
 from __future__ import annotations
 
+import os
+import re
+import tempfile
+import weakref
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,13 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.errors import DataError
+from prade.core.errors import DataError, closest, names_of
 from prade.core.files import replace_file
-from prade.core.words import closest, names_of
-from prade.data.cells import clean_text, is_missing, object_cells, one_piece, text_of_characters, texts_of
+from prade.data.cells import clean_text, is_missing, is_text, object_cells, one_piece, text_of_characters, texts_of
 from prade.data.columns import Columns
-from prade.data.csv_format import CsvFormat, first_line_outside, format_of, header_of
-from prade.data.decompression_limits import refuse_gzip_bomb, refuse_parquet_bomb
+from prade.data.read.csv import CsvFormat, first_line_outside, format_of, header_of
+from prade.data.read.files import refuse_gzip_bomb, refuse_parquet_bomb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +72,7 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
 
 def table_columns(source: Any) -> pa.Table | Columns:
     """As `read_table` without guessed types; of parquet files and data sets, one column at a time."""
-    from prade.data.parquet_folders import parts_of, read_parts
+    from prade.data.read.files import parts_of, read_parts
 
     path = Path(source) if isinstance(source, (str, PathLike)) else None
     if isinstance(source, Columns):
@@ -219,7 +222,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
     """A parquet file, or a folder of such files that have the same columns."""
     import pyarrow.parquet as pq
 
-    from prade.data.parquet_folders import parts_of, read_parts, schema_of
+    from prade.data.read.files import parts_of, read_parts, schema_of
 
     parts = parts_of(path) if path.is_dir() else [path]
     chosen = _chosen(column_names(parquet_schema(parts[0]).empty_table()), columns, str(path))
@@ -315,7 +318,7 @@ def guess_type(coded: pa.DictionaryArray) -> pa.Array:
 def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
     """Write a table as parquet, CSV or gzipped CSV, depending on the suffix of `path`.
 
-    `spreadsheet_safe` is explained in `prade.data.spreadsheets`.
+    `spreadsheet_safe` is explained in `prade.data.read.tables`.
     """
     import pyarrow as pa
     import pyarrow.csv as csv
@@ -335,8 +338,6 @@ def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool
 def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
     """The table as it is written to a CSV file."""
     import pyarrow as pa
-
-    from prade.data.spreadsheets import quoted
 
     # The CSV writer does not support dictionary encoding.
     plain = pa.table([plain_cells(column) for column in table.columns], names=table.column_names)
@@ -374,3 +375,105 @@ def distinct_values(column: Any) -> list[Any]:
     if all(isinstance(value, float) and value.is_integer() for value in values):
         return [int(value) for value in values]
     return values
+
+
+# ---------------------------------------------------------------------- a large public CSV file, read once and
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_AT_ONCE = 100_000
+
+
+def csv_columns(path: Path, form: CsvFormat) -> Columns:
+    """The columns of a CSV file as `read_table` reads them without guessing types."""
+    import pyarrow.parquet as pq
+
+    if path.name.lower().endswith(".gz"):
+        refuse_gzip_bomb(path)
+    handle, name = tempfile.mkstemp(prefix="prade-", suffix=".parquet")
+    os.close(handle)
+    waiting = Path(name)
+    try:
+        with file_damage_reported(path), csv_damage_reported(path, form):
+            header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
+            names = _write_cells(path, form, waiting)
+    except BaseException:
+        waiting.unlink(missing_ok=True)
+        raise
+
+    def read(column: str) -> pa.Table:
+        table = pq.read_table(waiting, columns=[column], read_dictionary=[column])
+        return table.set_column(0, column, text_of_coded_bytes(one_piece(table[column])))
+
+    columns = Columns(names, read)
+    weakref.finalize(read, waiting.unlink, missing_ok=True)
+    return columns
+
+
+def _write_cells(path: Path, form: CsvFormat, target: Path) -> list[str]:
+    """Copy the cells to a parquet file, as bytes, and return the names of the columns."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as pq
+
+    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+    read = csv.ReadOptions(encoding=form.encoding)
+    with csv.open_csv(path, read, parse) as reader:
+        names = column_names(reader.schema.empty_table())
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.binary()), null_values=[""], strings_can_be_null=True
+    )
+    schema = pa.schema([(name, pa.binary()) for name in names])
+    with csv.open_csv(path, read, parse, convert) as reader, pq.ParquetWriter(target, schema) as writer:
+        for table in _pieces(reader):
+            try:
+                writer.write_table(table)
+            except OSError as error:
+                raise DataError(
+                    f"temporary files cannot be written to {target.parent} ({error.strerror or error}): make room "
+                    "there, or set TMPDIR to another folder"
+                ) from None
+    return names
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Some of the batches together, so that there are not too many groups of rows."""
+    import pyarrow as pa
+
+    waiting, rows = [], 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS_AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+# ---------------------------------------------------------------------- protection against spreadsheet
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # the last four are full-width forms of the first four
+
+
+def quoted(table: pa.Table) -> pa.Table:
+    """The table with a single quote before such texts and column names; numbers are not changed.
+
+    >>> import pyarrow as pa
+    >>> quoted(pa.table({"A": ["=1+1", "1+1"], "B": [-1, 1]})).to_pylist()
+    [{'A': "'=1+1", 'B': -1}, {'A': '1+1', 'B': 1}]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [
+        pc.replace_substring_regex(column.cast(pa.large_string()), FORMULA, r"'\0") if is_text(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[re.sub(FORMULA, r"'\g<0>", name) for name in table.column_names])

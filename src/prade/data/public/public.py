@@ -7,10 +7,12 @@ and quantiles are made.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +23,7 @@ from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import Malformed
 from prade.core.errors import DataError
 from prade.core.execution import cores, finishing
+from prade.core.files import replace_file
 from prade.data.cell_types import require_plain_type
 from prade.data.cells import clean_text, is_missing, is_text, one_piece, plain_array
 from prade.data.columns import AT_ONCE
@@ -29,7 +32,9 @@ from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Schema
 from prade.data.encoding import encode
 from prade.data.matching import numbers_of
-from prade.data.parquet_with_header import (
+from prade.data.prior import Prior
+from prade.data.read.files import (
+    HEADER,
     WEIGHT_FIELD,
     damage_reported,
     floats,
@@ -37,8 +42,7 @@ from prade.data.parquet_with_header import (
     whole_numbers,
     write_with_header,
 )
-from prade.data.prior import Prior
-from prade.data.tables import plain_cells, read_table, table_columns
+from prade.data.read.tables import plain_cells, read_table, table_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -258,3 +262,34 @@ def kept(public: Public, rows: Ints) -> Public:
 def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:
     """The columns that define public groups: those of the list of groups, and the schema's own group columns."""
     return tuple(dict.fromkeys([*groups.names, *schema.groups]))
+
+
+# ---------------------------------------------------------------------- public rows in a file that many
+
+
+def save_mapped(public: Public, path: Path) -> None:
+    """Write the rows as `open_mapped` reads them."""
+    import pyarrow as pa
+
+    table, header = public.as_table()
+    table = table.replace_schema_metadata({HEADER: json.dumps(header)}).combine_chunks()
+    with (
+        replace_file(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as file,
+        pa.ipc.new_file(file, table.schema) as writer,
+    ):
+        writer.write_table(table, max_chunksize=max(1, table.num_rows))
+
+
+def open_mapped(path: Path) -> Public:
+    """The rows of a file that `save_mapped` wrote; their arrays are parts of the file."""
+    import pyarrow as pa
+
+    open(path, "rb").close()  # a missing file is an error that names it
+    with damage_reported(path, "public rows for workers", "run the same command again"):
+        try:
+            with pa.memory_map(str(path)) as file:
+                table = pa.ipc.open_file(file).read_all()
+        except pa.ArrowInvalid as error:
+            raise Malformed(str(error)) from None
+        return Public.from_table(table, path)
