@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.words import many
+from prade.core.errors import many
 from prade.data.declare.schema import Schema
 from prade.data.information import Information
 from prade.data.public.public import Public
@@ -80,10 +80,10 @@ class Choice:
 
     `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
     totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
-    shares that grow with their number of cells (`prade.planning.questions`). `everybody` puts the level of all rows first:
-    it asks nothing, because its answers are sums of others', and all groups learn from it. `law` is that of the noise;
-    None is the usual one of the budget's kind. `first` are the parts of each level that tell what the targets name, if
-    the level asks anything: each has `times` the share of another part.
+    shares that grow with their number of cells. `everybody` puts the level of all rows first: it asks nothing, because
+    its answers are sums of others', and all groups learn from it. `law` is that of the noise; None is the usual one of
+    the budget's kind. `first` are the parts of each level that tell what the targets name, if the level asks anything:
+    each has `times` the share of another part.
     """
 
     parts: tuple[Columns, ...]

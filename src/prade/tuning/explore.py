@@ -23,13 +23,11 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.errors import PradeError
+from prade.core.errors import PradeError, many
 from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
-from prade.core.words import many
 from prade.data.declare.display import described
-from prade.data.public_files import PublicFiles
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicFiles, PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan, columns_left_out
 from prade.planning.settings import Settings

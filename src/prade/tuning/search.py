@@ -23,6 +23,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.planning.plan import Plan
+from prade.planning.settings import Expected
 from prade.tuning.candidates import Candidates, Change, Choice
 from prade.tuning.effort import Effort
 from prade.tuning.expectation import clearly_gain, expected_in_another, expected_of_targets
