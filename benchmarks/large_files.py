@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from common import DATA, OUT, need_data, report, table
 from prade import Budget, Ledger, Level, Plan, Schema, Unit, Workload
-from prade.data.tables import read_table
+from prade.data.read.tables import read_table
 
 ROWS = DATA / "acs2024_ny_pa.parquet"
 SIZES = (500_000, 5_000_000, 50_000_000)
@@ -157,7 +157,7 @@ def _processor_seconds() -> float:
 
 def _in_spark(path: Path, unit: Unit, folder: Path) -> None:
     """In a Java machine of this process, which opens the file as a table."""
-    from prade.measuring.spark_sessions import open_session
+    from prade.measuring.spark import open_session
 
     session, end = open_session("spark", "local", "", "the file")
     try:

@@ -19,7 +19,7 @@ ADAPTIVE = {  # what the baselines may have of the door: adaptive runs, paid for
     ),
 }
 # To say early what does not fit: it compares where files are, names of columns and declared types, and counts nothing.
-EARLY = {f"prade.measuring.early_refusals{name}" for name in ("", ".refuse_early", ".refuse_unfit")}
+EARLY = {f"prade.measuring.refusals{name}" for name in ("", ".refuse_early", ".refuse_unfit")}
 # To let the custodian look at private rows: for these two, which lead there and nowhere else.
 CHECK = {"prade.measuring.check", "prade.measuring.check.check"}
 LEADS_TO_CHECK = ("__init__.py", "cli/check_commands.py")
@@ -81,7 +81,7 @@ def test_noise_is_drawn_without_loading_what_it_does_not_need():
         "import psycopg",
         "from prade.measuring.check import check",
         "from prade.measuring.noise import add_noise",
-        "from prade.measuring import noise\nimport prade.measuring.counts as c",
+        "from prade.measuring import noise\nimport prade.measuring.tally as c",
         "from prade.measuring import add_noise",
         "from prade.measuring.run import measure, count",
         "import prade.measuring",

@@ -8,10 +8,9 @@ import pytest
 
 from prade import Column, Schema
 from prade.core.errors import DataError
-from prade.measuring.counts import count
-from prade.measuring.source import open_source
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.measuring.source import count, open_source
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
 
 TYPES = {
@@ -245,7 +244,7 @@ def test_rows_in_batches_of_any_size(people_url, rows, monkeypatch):
         whole = count(source, declared, parts(declared), GROUPS)
         monkeypatch.setattr("prade.measuring.streams.ROWS_PER_BATCH", rows)
         for bytes_per_batch in (2**26, 100):
-            monkeypatch.setattr("prade.measuring.postgres_rows.BYTES_PER_BATCH", bytes_per_batch)
+            monkeypatch.setattr("prade.measuring.engines.BYTES_PER_BATCH", bytes_per_batch)
             for one, other in zip(count(source, declared, parts(declared), GROUPS), whole, strict=True):
                 assert one.tolist() == other.tolist()
 

@@ -22,10 +22,9 @@ import pytest
 from prade import Column, Schema, Unit
 from prade.core.errors import DataError, Remark
 from prade.data.encoding import encode
-from prade.measuring import spark_rows, spark_sessions
-from prade.measuring.counts import count
-from prade.measuring.source import open_source
-from prade.queries.marginal import Marginal
+from prade.measuring import spark as spark_rows
+from prade.measuring.source import count, open_source
+from prade.queries.parts import Marginal
 from worlds import secret_rows
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
 from worlds.plans import ledger_for
@@ -187,7 +186,7 @@ def test_no_text_fails_a_cast_even_where_casts_may_fail(spark: Spark, ansi: str)
     )
     dates = Schema([Column("x", "numeric", edges=(day,), missing=True)])
     with (
-        patch.dict(spark_sessions.WHILE_COUNTING, {"spark.sql.ansi.enabled": ansi}),
+        patch.dict(spark_rows.WHILE_COUNTING, {"spark.sql.ansi.enabled": ansi}),
         open_source(spark.address("broken_text")) as source,
     ):
         numbers, old, texts = count(source, declared, [Marginal.of(declared, [name]) for name in declared.coded])

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade.measuring.source import open_source
-from prade.measuring.spark_sessions import WHILE_COUNTING
+from prade.measuring.spark import WHILE_COUNTING
 from worlds.extremes import CELLS, EVERY, SUBSETS, WORLDS, Law, chosen, copies
 
 

@@ -14,10 +14,9 @@ from scipy import stats
 
 from prade import Schema
 from prade.core.errors import PradeError
-from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
-from prade.measuring.source import open_source
-from prade.queries.marginal import Marginal
+from prade.measuring.source import count, open_source
+from prade.queries.parts import Marginal
 from worlds.chance import masses, p_value_of_noise
 
 FALSE_ALARM = 1e-4

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIBRARIES = (
-    *("duckdb", "jinja2", "networkx", "numba", "pandas", "pyarrow.compute", "pyarrow.csv"),
+    *("duckdb", "jinja2", "numba", "pandas", "pyarrow.compute", "pyarrow.csv"),
     *(
         "pyarrow.dataset",
         "pyarrow.parquet",

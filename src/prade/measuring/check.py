@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import DataError
-from prade.core.words import many
+from prade.core.errors import DataError, many
 from prade.data.cell_types import python_values
 from prade.data.cells import plain_array
 from prade.data.matching import code_cells
 from prade.data.person_ids import exact_ids
-from prade.measuring.counts import Counting
 from prade.measuring.person_bound import hashed, runs_of
-from prade.measuring.source import guarded, open_source
+from prade.measuring.source import Counting, guarded, open_source
 from prade.measuring.streams import Batch
 from prade.measuring.tally import Tally
 from prade.planning.plan import Plan

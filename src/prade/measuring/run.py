@@ -23,45 +23,37 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import re
+import secrets
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy
+from prade.core.execution import Execution, Progress
+from prade.core.files import locked, new_locked_folder, remove_locked, replace_file
 from prade.core.interrupts import held_back
-from prade.core.progress import Progress
-from prade.core.remedies import Remedy
-from prade.data.tables import write_table
-from prade.measuring.counts import Counting
-from prade.measuring.failures import Trace, traced
+from prade.data.read.tables import write_table
 from prade.measuring.noise import add_noise
-from prade.measuring.public_overlap import refuse_same_contents, refuse_same_files
-from prade.measuring.source import open_source
-from prade.measuring.staging import (
-    is_sealed,
-    need_room,
-    reason,
-    staging_folder,
-    sweep,
-    sync,
-    unfinished,
-    unwritable,
-    write_sealed,
-)
+from prade.measuring.refusals import refuse_same_contents, refuse_same_files
+from prade.measuring.source import Counting, EngineError, open_source
+from prade.measuring.tally import Counts
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
 from prade.privacy.protection import refuse_weak
+from prade.release.payment import Spending, need_on_record, spending_stated
 from prade.release.release import (
     EXTRACT,
     FORMAT,
@@ -76,12 +68,8 @@ from prade.release.release import (
     measurement_table,
     note_of,
     read_manifest,
+    sealed_text,
 )
-from prade.release.spending import Spending, spending_stated
-from prade.release.unrecorded_releases import need_on_record
-
-if TYPE_CHECKING:
-    from prade.measuring.tally import Counts
 
 LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")
 
@@ -97,8 +85,7 @@ def measure(
     public: Any = None,
     weak_protection: bool = False,
     memory_limit: str | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Release:
     """Ask the private table the plan's questions, once, and keep the noisy answers in the folder.
 
@@ -106,7 +93,7 @@ def measure(
     unless `cap`, the most that may ever be spent on it, registers it with this expense. Other releases of the data set
     next to the folder must be on the ledger's record. If the folder already holds this plan's release, that release is
     returned: nothing is spent, and `private` is not read. A plan that was paid for but has no release here is refused,
-    unless `again` allows a second payment. `progress(what, done, all)` learns only what follows from the plan.
+    unless `again` allows a second payment. The progress of `execution` learns only what follows from the plan.
 
     Also refused: a private table that is among the plan's public files or is `public`, the table that estimates start
     from, because its rows would be published; and, unless `weak_protection` is True, a budget that protects little.
@@ -127,14 +114,14 @@ def measure(
         ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(folder).resolve()
         if (existing := _existing(plan, target, ledger, again)) is not None:
             return existing
-        told = partial(_tell, progress)
+        told = partial(_tell, execution.progress)
         _check(plan, target, ledger, cap, again, weak_protection)
         with (
             _counting(plan, private, public, memory_limit) as counting,
             staging_folder(target) as staging,
             traced(ledger) as trace,
         ):
-            makers = _prepare(plan, staging, counting.source.engine, threads)
+            makers = _prepare(plan, staging, counting.source.engine, execution.threads)
             with held_back():
                 entry = _reserve(plan, ledger, cap, again, target, spending, trace)
             counts = _counted(plan, counting, public, told)
@@ -142,7 +129,7 @@ def measure(
                 if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
                     return other
                 spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
-                failure = _draw_and_write(plan, counts, staging, target, trace, makers, threads, told)
+                failure = _draw_and_write(plan, counts, staging, target, trace, makers, execution.threads, told)
                 if failure is not None:  # raised here, where neither its context nor a frame leads back to a count
                     raise failure
                 return trace.ended(_finish(staging, target, plan, ledger))
@@ -416,3 +403,155 @@ def _tell(progress: Progress | None, what: str, done: float, number: float) -> N
 
 def _step(name: str) -> None:
     sys.audit("prade.step", f"measure.{name}")
+
+
+# ---------------------------------------------------------------------- the hidden folder
+# The manifest is written last and seals the folder. A sealed folder holds everything that was paid for, and any run may
+# finish it. An unsealed folder is useless once its run has ended, and later runs remove it.
+
+
+UNFINISHED = ".unfinished"
+BYTES_PER_COUNT = 32  # more than a row of the file takes
+SPARE_BYTES = 2**20
+
+
+@contextmanager
+def staging_folder(target: Path) -> Iterator[Path]:
+    """A new folder next to `target`; it is removed when this block ends, unless it was sealed or renamed."""
+
+    def make() -> Path:
+        staging = target.with_name(f".{target.name}.{secrets.token_hex(8)}{UNFINISHED}")
+        try:
+            staging.mkdir()
+        except OSError as error:
+            raise unwritable(staging, error) from None
+        return staging
+
+    with ExitStack() as locks:
+        staging, _ = new_locked_folder(locks, make)
+        try:
+            yield staging
+        finally:
+            if not is_sealed(staging):
+                shutil.rmtree(staging, ignore_errors=True)
+
+
+def need_room(counts: int, staging: Path) -> None:
+    """Notice a full disk before the budget is spent."""
+    needed, free = counts * BYTES_PER_COUNT + SPARE_BYTES, shutil.disk_usage(staging).free
+    if free < needed:
+        raise DataError(
+            f"{staging.parent} has {free:,} bytes free, but the release may need {needed:,}: free some space"
+        )
+
+
+def unfinished(target: Path) -> list[Path]:
+    """The staging folders next to `target`: real folders only, not links or pipes that have such a name."""
+    if not target.parent.is_dir():
+        return []
+    pattern = re.compile(re.escape(f".{target.name}.") + "[0-9a-f]{16}" + re.escape(UNFINISHED))
+    with os.scandir(target.parent) as entries:
+        names = [each.name for each in entries if pattern.fullmatch(each.name) and each.is_dir(follow_symlinks=False)]
+    return [target.with_name(name) for name in sorted(names)]
+
+
+def is_sealed(staging: Path) -> bool:
+    """Whether the folder holds everything that was paid for."""
+    return (staging / MANIFEST).is_file()
+
+
+def sweep(target: Path) -> None:
+    """Remove incomplete files that killed or overtaken runs left in a release and next to it."""
+    with suppress(OSError):  # leftovers do no harm
+        for stray in target.glob(f".{EXTRACT}.*"):
+            stray.unlink(missing_ok=True)
+        for staging in unfinished(target):
+            with suppress(OSError), locked(staging) as handle:
+                if handle is not None and _is_abandoned(handle):
+                    remove_locked(staging, handle)
+
+
+def _is_abandoned(handle: int) -> bool:
+    """Whether a locked folder belongs to this user and holds nothing but what a run writes before it seals."""
+    starts = tuple(f".{name}." for name in (*HASHED, MANIFEST))  # names of files that are being written
+    known = all(name in HASHED or name.startswith(starts) for name in os.listdir(handle))
+    return known and os.fstat(handle).st_uid == os.geteuid()
+
+
+def unwritable(staging: Path, error: OSError) -> DataError:
+    """The error for a folder that cannot be written to, raised before any budget is spent."""
+    return DataError(f"{staging} cannot be written ({reason(error)}): fix this, or choose another folder")
+
+
+def reason(error: Exception) -> str:
+    """The cause in a few words. Only the operating system's messages and our own are sure not to quote private data."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error.args[0]) if isinstance(error, PradeError) else type(error).__name__
+
+
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file of a release, completely or not at all, and durably: the commit that follows relies on it."""
+    with replace_file(path) as temporary:
+        temporary.write_text(sealed_text(content), encoding="utf-8")
+    sync(path.parent)
+
+
+def sync(folder: Path) -> None:
+    """Make the names in a folder durable, where the system supports it; the files themselves already are."""
+    if hasattr(os, "O_DIRECTORY"):
+        with suppress(OSError):  # some network file systems cannot; losing what was paid for would be worse
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+# ---------------------------------------------------------------------- the trace of a failure
+
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class Trace:
+    """What the ledger records of a run that fails: its entry, the stage, and the kind of the error if it is known."""
+
+    entry: Entry | None = None
+    stage: str = "count"
+    kind: str | None = None
+
+    def start_drawing(self, ledger: Ledger, spending: Spending | None = None) -> None:
+        """Record that noise will be drawn; if the entry no longer allows it, this run leaves no trace in it."""
+        assert self.entry is not None
+        self.stage = "draw"
+        try:
+            ledger.start_drawing(self.entry.id)
+        except PradeError:
+            with suppress(PradeError):  # a ledger that cannot be read
+                now = next(each for each in ledger.entries(self.entry.dataset) if each.id == self.entry.id)
+                if not now.resumable:
+                    self.entry = None
+                    if spending is not None:
+                        spending.lose(now, ledger.path)
+            raise
+
+    def ended(self, result: Result) -> Result:
+        """The result of a run that is complete: an interrupt that was postponed until now does not make it fail."""
+        self.entry = None
+        return result
+
+
+@contextmanager
+def traced(ledger: Ledger) -> Iterator[Trace]:
+    """Record a failure of the block once it has an entry. A ledger that cannot be written has the reservation."""
+    trace = Trace()
+    try:
+        yield trace
+    except BaseException as error:
+        if trace.entry is not None:
+            kind = trace.kind or (error.kind if isinstance(error, EngineError) else type(error).__name__)
+            with suppress(PradeError), held_back():
+                ledger.fail(trace.entry.id, trace.stage, kind if kind.isidentifier() else "Exception")
+        raise

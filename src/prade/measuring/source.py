@@ -1,6 +1,7 @@
-"""Private sources: files, tables in memory and databases, all as streams of Arrow batches.
+"""Private sources: files, tables in memory and databases, all as streams of Arrow batches; and what is counted in them.
 
-This module reads no rows, only names of columns and, where a database declares them, their types. Messages name files,
+What to count follows from declarations alone: `Counting.of` reads no rows, only names of columns and, where a database
+declares them, their types. `Counting.run` reads all rows, once for all levels. Messages name files,
 tables and columns, never a cell: an engine's own message is dropped, because it may quote a cell.
 """
 
@@ -9,28 +10,32 @@ from __future__ import annotations
 import re
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from prade.core.duplicate_files import find_same_file, refuse_duplicates
+import numpy as np
+
 from prade.core.errors import DataError, PradeError, Remark
-from prade.data.csv_format import CsvFormat, format_of
-from prade.data.shared_memory import is_lazy
-from prade.measuring.connections import no_table
-from prade.measuring.duckdb_rows import duckdb_stream
+from prade.core.files import find_same_file, refuse_duplicates
+from prade.data.declare.column import LARGEST_WHOLE, Column
+from prade.data.declare.groups import Groups
+from prade.data.read.csv import CsvFormat, format_of
+from prade.data.read.frames import is_lazy
+from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
 from prade.measuring.person_bound import MEMORY
-from prade.measuring.postgres_rows import postgres_stream
-from prade.measuring.public_overlap import found_files, paths_of
-from prade.measuring.spark_rows import SparkTable
-from prade.measuring.spark_sessions import PORTS, Session, open_session
-from prade.measuring.sqlite_rows import sqlite_stream, sqlite_tables
-from prade.measuring.streams import Stream, csv_stream, memory_stream, parquet_stream
+from prade.measuring.spark import PORTS, Session, SparkTable, open_session
+from prade.measuring.streams import Stream, csv_stream, found_files, memory_stream, no_table, parquet_stream, paths_of
+from prade.measuring.tally import Counts, Tally
+from prade.planning.plan import Plan
+from prade.privacy.protection import Unit
+from prade.queries.parts import Part
 
 if TYPE_CHECKING:
-    from prade.measuring.tally import Counts, Tally
+    from prade.data.declare.schema import Schema
 
 Result = TypeVar("Result")
 ENDINGS = (".parquet", ".csv", ".csv.gz")
@@ -43,7 +48,7 @@ HELP = (
 SIZES = {"": 1, "B": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", start=1)}}
 SIZES |= {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", start=1)}
 
-Tallied = Callable[["Tally"], "Counts"]
+Tallied = Callable[[Tally], Counts]
 
 
 class Source:
@@ -65,7 +70,7 @@ class Source:
         self.stream = stream
         self.engine = engine
         self.name = name
-        self.origin: Any = None  # what the source was made from; `prade.measuring.public_overlap` compares it
+        self.origin: Any = None  # what the source was made from; `prade.measuring.refusals` compares it
         self._memory = memory
         self._elsewhere = elsewhere
         self._finalizer = weakref.finalize(self, release) if release is not None else None
@@ -105,7 +110,7 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     `source` is a path or glob (or a list of paths) of parquet or CSV files, a pandas, polars or pyarrow table, or the
     address of a table: ``"duckdb://file.db/table"``, ``"sqlite://file.db/table"``,
     ``"postgres://user@host/database/table"`` (``schema.table`` outside the default schema) or one of Spark
-    (`prade.measuring.spark_sessions`).
+    (`prade.measuring.spark`).
 
     Where a bound on a person's rows is enforced, rows in codes are kept until all of a person's are there. Those that
     do not fit into `memory_limit` (such as ``"1GiB"``; None: 512 MiB) go to disk, to a folder ``prade-spill-...`` in
@@ -117,7 +122,7 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     counts as a value outside its column's domain. SQLite does not enforce its types, so its rows are treated alike.
 
     A CSV file is UTF-8 with commas, or has the format that a `prade.CsvFile` declares. It begins with a header, and
-    every line after it is one record, whatever bytes it has (`prade.data.csv_records`): no cell can change how the
+    every line after it is one record, whatever bytes it has (`prade.data.read.csv`): no cell can change how the
     records of others are read. All cells are text, because one person's cell could change what is guessed about others.
 
     prade cannot look inside a view of a database: you must make sure that its rows do not depend on each other.
@@ -246,3 +251,94 @@ def _bytes_in(size: str) -> int:
     if parts is None or parts[2].upper() not in SIZES:
         raise DataError(f"memory_limit is {size!r}; give a size such as 500MB or 1GiB")
     return int(float(parts[1]) * SIZES[parts[2].upper()])
+
+
+# ---------------------------------------------------------------------- what is counted
+
+
+def count(
+    source: Source,
+    schema: Schema,
+    parts: Sequence[Part],
+    groups: Any = None,
+    unit: Unit | None = None,
+    by: Sequence[str] | None = None,
+) -> list[Counts]:
+    """The number of rows in each cell of each part, by group: one array of shape [groups, cells] per part.
+
+    `groups` is the public list of groups, a table with one row per group (None: all rows are one group); `by` names the
+    columns of that list whose groups are counted (None: all columns). Rows in no listed group are left out, at every
+    level. A column of the list that the rows lack is derived from the columns that they have. With a `unit` that names
+    a person id, at most ``unit.max_rows`` rows of each person are counted, the same rows in all parts, and at most
+    ``unit.per_group`` of them in one group of the whole list, at every level; rows without a person id are not counted.
+
+    >>> import pyarrow
+    >>> from prade import Column, Schema
+    >>> from prade.measuring.source import open_source
+    >>> from prade.queries.parts import Marginal
+    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+    >>> with open_source(pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})) as source:
+    ...     count(source, schema, [Marginal.of(schema, ["AGE"])], {"TOWN": ["a", "b", "c"]})
+    [array([[1, 0, 0],
+           [0, 0, 1],
+           [0, 0, 0]])]
+    """
+    listed = Groups.of(groups)
+    (counts,) = Counting.of(source, schema, [(listed.names if by is None else by, parts)], listed, unit).run()
+    return counts
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What to count in the rows of a source: for each level its groups and its parts."""
+
+    source: Source
+    tally: Tally
+
+    @classmethod
+    def of_plan(cls, source: Source, plan: Plan) -> Counting:
+        """What a plan asks."""
+        levels = [
+            (level.by, [part for question in plan.questions if question.level == number for part in question.parts])
+            for number, level in enumerate(plan.levels)
+        ]
+        return cls.of(source, plan.schema, levels, plan.groups, plan.unit)
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        schema: Schema,
+        levels: Sequence[tuple[Sequence[str], Sequence[Part]]],
+        groups: Any = None,
+        unit: Unit | None = None,
+    ) -> Counting:
+        """Check everything that follows from declarations: the parts, the source's columns and their declared types."""
+        everything = Groups.of(groups)
+        try:
+            listed = tuple(everything.keyed(source.columns, everything.level(by).number) for by, _ in levels)
+        except DataError as error:
+            raise error.within(source.name) from None
+        tally = Tally(schema, listed, tuple(tuple(parts) for _, parts in levels), unit)
+        tally.check()
+        source.stream.need(tally.names, source.name)
+        if tally.person is not None:
+            source.stream.need_fit(tally.person, None)
+        for column in tally.columns:
+            source.stream.need_fit(column.name, column)
+            if source.stream.declared is None and column.value_type == "int" and _beyond_doubles(column):
+                raise DataError(
+                    f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may "
+                    "store as floats that cannot distinguish them: list them as text, and store the column as text"
+                )
+        return cls(source, tally)
+
+    def run(self) -> list[list[Counts]]:
+        """The counts of each level's parts."""
+        counts = guarded(f"counting {self.source.name}", lambda: self.source.tallied(self.tally))
+        tables = self.tally.tables(counts)
+        return [[np.ascontiguousarray(each[:, :-1]) for each in of_level] for of_level in tables]
+
+
+def _beyond_doubles(column: Column) -> bool:
+    return max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE

@@ -12,19 +12,21 @@ engine. A declared type that cannot fit the schema is refused, whether or not th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from prade.core.duplicate_files import find_same_content, refuse_duplicates
-from prade.core.errors import DataError
-from prade.core.words import closest
-from prade.data.column import Column
-from prade.data.csv_format import CsvFormat, header_of
-from prade.data.csv_records import csv_batches
-from prade.data.database_types import DeclaredType
-from prade.data.tables import column_names, read_table
+from prade.core.errors import DataError, closest
+from prade.core.files import find_same_content, refuse_duplicates
+from prade.data.declare.column import Column
+from prade.data.read.csv import CsvFormat, csv_batches, header_of
+from prade.data.read.frames import DeclaredType
+from prade.data.read.tables import column_names, read_table
 
 ROWS_PER_BATCH = 2**16
 BYTES_READ_AT_ONCE = 2**20  # of one column of a parquet file
@@ -136,3 +138,91 @@ def _of_files(files: Sequence[str], headers: Sequence[Sequence[str]], read: Read
         yield from read(names)
 
     return Stream(tuple(name for name in every if name not in lacking), read_each_once, None, lacking)
+
+
+# ---------------------------------------------------------------------- databases
+# This reads no rows, so messages may say what the driver says; what reads rows is guarded
+# (`prade.measuring.source.guarded`), because there a driver's message may quote a cell.
+
+
+Found = TypeVar("Found")
+MOST_NAMES = 20  # of tables that are listed
+HIDDEN = "***"
+NO_SECRETS = ("user", "host", "port", "dbname", "database", "schema", "sslmode")  # options of an address
+
+
+def connected(name: str, address: str, connect: Callable[[], Any]) -> Any:
+    """The connection. A failure shows the driver's message without the address's password and options."""
+    failure = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return connect()
+    except Exception as error:
+        failure = f"{type(error).__name__}: {without_secrets(str(error), address)}"
+    raise DataError(f"connecting to {name} failed: {failure}. No row was read; correct the address")
+
+
+def without_secrets(message: str, address: str) -> str:
+    """A driver's message on one line, with stars in place of everything in an address that may be secret.
+
+    >>> without_secrets('user "ann", password "s%40ve" or "s@ve" is wrong', "postgres://ann:s%40ve@host/people?token=7")
+    'user "ann", password "***" or "***" is wrong'
+    """
+    try:
+        parts = urlsplit(address)
+        texts = [parts.password or "", *(value for key, value in parse_qsl(parts.query) if key not in NO_SECRETS)]
+    except ValueError:  # an address that cannot be taken apart
+        return HIDDEN
+    # a password that has not been escaped may end up in any part of the address
+    userinfo = address.partition("://")[2].rpartition("@")[0]
+    texts += [parts.query, userinfo.partition(":")[2]]
+    spelled = {each for text in texts for each in (text, unquote(text), quote(text, safe="")) if each}
+    for secret in sorted(spelled, key=len, reverse=True):
+        message = message.replace(secret, HIDDEN)
+    return " ".join(message.split())
+
+
+def table_named(name: str, tables: Iterable[tuple[Found, set[str]]]) -> Found:
+    """The one table that a name means, of tables and the names of each; an error if it means none or several."""
+    listed = list(tables)
+    meant = [found for found, names in listed if name in names]
+    if len(meant) > 1:
+        raise DataError(f"{name!r} means {len(meant)} tables, because of dots in their names; give one of them a view")
+    if not meant:
+        raise no_table(name, [min(names, key=len) for _, names in listed])
+    return meant[0]
+
+
+def no_table(name: str, tables: Iterable[str], where: str = "the database") -> DataError:
+    """The error for a table that does not exist, with the names of those that do."""
+    known = sorted(map(str, tables))
+    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+    listed = f"it has {', '.join(known[:MOST_NAMES])}{more}" if known else "it has none"
+    return DataError(f"there is no table {name!r} in {where}{closest(name, known) or '; check its name'}: {listed}")
+
+
+# ---------------------------------------------------------------------- paths
+
+
+def paths_of(source: Any) -> list[str] | None:
+    """A path, or a list of paths, as texts; None for anything else."""
+    if isinstance(source, (str, PathLike)):
+        return None if "://" in str(source) else [str(source)]
+    if isinstance(source, Sequence) and source and all(isinstance(each, (str, PathLike)) for each in source):
+        return [str(each) for each in source]
+    return None
+
+
+def found_files(paths: Sequence[str]) -> list[str]:
+    """The files that paths and globs match."""
+    files: list[str] = []
+    for text in paths:
+        path = Path(text)
+        is_pattern = any(mark in text for mark in "*?[") and not path.exists()
+        root = Path(path.anchor) if path.is_absolute() else Path()
+        matches = sorted(map(str, root.glob(str(path.relative_to(path.anchor))))) if is_pattern else [text]
+        if not matches or not all(Path(each).is_file() for each in matches):
+            raise DataError(f"there is no file {text}; check the path")
+        files += matches
+    return files

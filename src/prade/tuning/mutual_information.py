@@ -9,14 +9,14 @@ Algorithm 2); columns with little of it between them are asked about one by one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 import numpy as np
 
 from prade.core.errors import WorkloadError
+from prade.data.declare.schema import Schema
 from prade.data.information import Information
-from prade.data.schema import Schema
 
 Pair = tuple[str, str]
 Columns = tuple[str, ...]
@@ -61,14 +61,10 @@ def cliques(
     >>> cliques(schema, known, strongest_pairs(known, 3), most_cells=100)
     [('a', 'b'), ('a', 'c'), ('b', 'c'), ('d',)]
     """
-    import networkx as nx
-
     if not isinstance(most_cells, (int, np.integer)) or most_cells < 1:
         raise WorkloadError(f"most_cells is {most_cells!r}: give the most cells that a table may have, 1 or more")
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(information.columns)))
-    graph.add_edges_from((information.index(a), information.index(b)) for a, b in pairs)
-    maximal = sorted(sorted(clique) for clique in nx.find_cliques(graph))
+    edges = [(information.index(a), information.index(b)) for a, b in pairs]
+    maximal = sorted(maximal_cliques(len(information.columns), edges))
     named = [tuple(information.columns[k] for k in clique) for clique in maximal]
     small = [clique for clique in named if schema.domain_size(clique) <= most_cells]
     joined = {pair for clique in small for pair in combinations(clique, 2)}
@@ -76,8 +72,35 @@ def cliques(
         if clique not in small and len(clique) > 1:
             small += _broken_up(schema, information, clique, joined, most_cells)
     largest = [clique for clique in small if not any(set(clique) < set(other) for other in small)]
-    alone = [(name,) for name in information.columns if not any(name in clique for clique in largest)]
+    alone: list[Columns] = [(name,) for name in information.columns if not any(name in clique for clique in largest)]
     return sorted(largest + alone, key=lambda clique: [information.index(name) for name in clique])
+
+
+def maximal_cliques(vertices: int, edges: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
+    """The maximal cliques of a graph on the vertices 0, 1, ... (Bron and Kerbosch's search, with Tomita's pivots).
+
+    >>> sorted(maximal_cliques(4, [(0, 1), (1, 2), (0, 2)]))
+    [[0, 1, 2], [3]]
+    """
+    neighbours = [set[int]() for _ in range(vertices)]
+    for a, b in edges:
+        if a != b:
+            neighbours[a].add(b)
+            neighbours[b].add(a)
+
+    def extended(clique: list[int], candidates: set[int], excluded: set[int]) -> Iterator[list[int]]:
+        if clique and not candidates and not excluded:
+            yield sorted(clique)
+        if not candidates:
+            return
+        # A clique without the pivot has one of its strangers: only they need to be tried.
+        pivot = max(candidates | excluded, key=lambda vertex: len(neighbours[vertex] & candidates))
+        for vertex in candidates - neighbours[pivot]:
+            near = neighbours[vertex]
+            yield from extended([*clique, vertex], candidates & near, excluded & near)
+            candidates, excluded = candidates - {vertex}, excluded | {vertex}
+
+    return extended([], set(range(vertices)), set())
 
 
 def independent_columns(information: Information, number: int | None = None, *, most: float = MOST_TOLD) -> Columns:

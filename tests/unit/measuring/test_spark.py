@@ -10,7 +10,7 @@ import time
 import pytest
 
 from prade.core.errors import DataError
-from prade.measuring import spark_sessions as spark
+from prade.measuring import spark
 from prade.measuring.source import open_source
 
 

@@ -3,7 +3,6 @@
 import time
 from itertools import combinations
 
-import networkx as nx
 import numpy as np
 import pytest
 
@@ -12,7 +11,13 @@ from prade.core.errors import WorkloadError
 from prade.data.encoding import Coded, encode
 from prade.data.information import Information
 from prade.data.prior import Prior
-from prade.tuning.mutual_information import MOST_CELLS, cliques, independent_columns, strongest_pairs
+from prade.tuning.mutual_information import (
+    MOST_CELLS,
+    cliques,
+    independent_columns,
+    maximal_cliques,
+    strongest_pairs,
+)
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
 
@@ -143,8 +148,20 @@ def test_whatever_the_graph(seed, most_cells):
     assert len(set(found)) == len(found)
     assert found == cliques(schema, information, pairs[::-1], most_cells=most_cells)  # of the graph alone
     if most_cells == 10_000:
-        fits = [c for c in nx.find_cliques(nx.Graph(pairs)) if schema.domain_size(c) <= most_cells]
-        assert {tuple(sorted(clique)) for clique in fits} <= set(found)
+        fits = {clique for clique in cliques(schema, information, pairs, most_cells=2**62) if len(clique) > 1}
+        assert {clique for clique in fits if schema.domain_size(clique) <= most_cells} <= set(found)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9, 1.0])
+def test_maximal_cliques_are_all_there_are(share):
+    """Against every set of vertices."""
+    generator = np.random.default_rng(int(10 * share))
+    for vertices in range(8):
+        edges = {pair for pair in combinations(range(vertices), 2) if generator.random() < share}
+        every = [set(c) for k in range(1, vertices + 1) for c in combinations(range(vertices), k)]
+        full = [clique for clique in every if set(combinations(sorted(clique), 2)) <= edges]
+        largest = sorted(sorted(clique) for clique in full if not any(clique < other for other in full))
+        assert sorted(maximal_cliques(vertices, edges)) == largest
 
 
 def test_cliques_refuse_what_cannot_be():

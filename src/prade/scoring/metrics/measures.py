@@ -2,7 +2,7 @@
 
 All compare a table with the true rows: they are NOT private, and are published for public rows only. Where there is a
 public table, each metric is also computed for it in place of the synthetic rows: what the public table alone is worth.
-`prade.reporting.truth_data` describes the dictionary.
+`prade.reporting.truth` describes the dictionary.
 
 k-marginals, regressions, correlations, unique matches and consistency take all rows. Propensity and principal
 components take a sample: at most `sample` rows of each table, drawn with the seed. A metric that these tables, or this
@@ -21,7 +21,7 @@ import numpy as np
 
 from prade.core.arrays import Ints
 from prade.core.errors import DataError
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.scoring.metrics.regressions import (
     Formula,
     linear_regression,

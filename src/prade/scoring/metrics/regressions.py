@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import DataError
-from prade.core.words import closest
-from prade.data.display import display_texts
+from prade.core.errors import DataError, closest
+from prade.data.declare.display import display_texts
 from prade.queries.query import parse
 from prade.scoring.sides import NotAvailable, Side
 
@@ -88,7 +87,7 @@ def overlap(one: Fit, other: Fit) -> Floats:
 
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 FEWEST_ROWS = 20  # with a value, for it to have a coefficient
 PREDICTORS = 4

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, distinct_rows, smallest_unsigned
-from prade.data.links import MOST_ROWS, ordered_pairs
+from prade.data.declare.draft import MOST_ROWS, ordered_pairs
 from prade.scoring.sides import NotAvailable, Side
 
 AXES = 5
