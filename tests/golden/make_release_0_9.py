@@ -9,8 +9,8 @@ The noise takes no seed, so another run makes another release: then copy the fol
 
 import prade
 from prade import Budget, Ledger, Task, Unit
-from prade.data.invented import census_like
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
+from prade.examples import census_like
 
 COLUMNS = ("STATE", "PLACE", "AGE", "SEX", "TENURE", "EMPLOY", "HOURS")
 
