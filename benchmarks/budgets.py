@@ -15,8 +15,8 @@ import numpy as np
 from common import DATA, need_data, report, table
 from prade import Plan, Task, Unit, explore
 from prade.core.arrays import Floats
-from prade.core.threads import cores
-from prade.data.public_table import PublicTable
+from prade.core.execution import Execution, cores
+from prade.data.public.table import PublicTable
 from prade.examples import census_like
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import tune
@@ -66,12 +66,14 @@ def compared(name: str, effort: float, threads: int, wanted: Sequence[str]) -> t
     """The table of one job, and its figures."""
     task, public = JOBS[name]()
     rows = public.rows(task.schema, task.groups)
-    tune(task, rows, effort=0, threads=threads)  # compiles what is compiled
-    at_once, together = timed(lambda: explore(task, public, list(BUDGETS), effort=effort, threads=threads).plans)
+    tune(task, rows, effort=0, execution=Execution(threads))  # compiles what is compiled
+    at_once, together = timed(
+        lambda: explore(task, public, list(BUDGETS), effort=effort, execution=Execution(threads)).plans
+    )
     single = {}
     for budget in wanted:
         alone = Task(task.dataset, task.schema, budget, task.unit, task.levels, task.groups)
-        single[budget] = timed(lambda alone=alone: tune(alone, rows, effort=effort, threads=threads).plan)
+        single[budget] = timed(lambda alone=alone: tune(alone, rows, effort=effort, execution=Execution(threads)).plan)
     judge = Rehearsal.of(rows, task.groups, task.levels, threads=threads)
     lines, figures = [], []
     for budget, plan in zip(BUDGETS, at_once, strict=True):

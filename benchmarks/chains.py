@@ -22,9 +22,10 @@ import prade
 from common import report, table
 from prade import Budget, Ledger, Plan, Release, Settings, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
+from prade.core.execution import Execution
+from prade.data.declare.groups import Groups
 from prade.data.encoding import encode
-from prade.data.groups import Groups
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import CensusYears, census_years
 
@@ -80,7 +81,9 @@ class Chain:
         return errors
 
     def _error(self, release: Release, year: int) -> float:
-        return error_of(prade.estimate(release, threads=2), self.world.tables[year], self.options.pairs, self.seed)
+        return error_of(
+            prade.estimate(release, execution=Execution(2)), self.world.tables[year], self.options.pairs, self.seed
+        )
 
     def taken_apart(self) -> list[float]:
         """The errors in the last year from its prior with no answers, with the usual noise, and with exact answers.

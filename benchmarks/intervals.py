@@ -24,9 +24,10 @@ import jobs
 from common import DATA, need_data, report, table
 from prade import Ask, Budget, Groups, Level, Plan, Schema, Unit, Workload
 from prade.core.arrays import mass_by_group
+from prade.core.execution import Execution
 from prade.data.encoding import encode
-from prade.data.public import Public
-from prade.data.tables import read_table
+from prade.data.public.public import Public
+from prade.data.read.tables import read_table
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import census_like
 from prade.planning.settings import Settings
@@ -141,7 +142,7 @@ def tried(
     plan, codes = world.plan(epsilon), encode(world.schema, world.private).codes
     luck = [world.invented, seed, crc32(f"{world.name} {epsilon} {world.groups.names}".encode())]
     release = released(plan, world.groups, world.private, codes, luck)
-    estimates = Estimates.of(release, world.public, settings, threads=2)
+    estimates = Estimates.of(release, world.public, settings, execution=Execution(2))
     every_group = [weights.astype(np.float32) for weights in estimates.map(lambda _, weights: weights, 2)]
     estimates.kept_weights = np.stack(every_group, axis=1)  # worked out once, for all questions
     columns = world.columns or world.schema.coded
@@ -162,14 +163,14 @@ def tried(
                 "two-way" if len(names) > 1 else "one-way, measured" if names[0] in asked else "one-way, not measured"
             )
             seen = np.bincount(part.cells(world.schema, world.public.prior.codes), minlength=part.n_cells) > 0
-            found = beside(estimates.marginal(names, by, threads=2), true)
+            found = beside(estimates.marginal(names, by, execution=Execution(2)), true)
             yield kind, kind_of_sum, {name: values[np.tile(seen, size)] for name, values in found.items()}
             if not seen.all():
                 yield "no public row", kind_of_sum, {n: values[np.tile(~seen, size)] for n, values in found.items()}
         for query in world.queries:
             inside = parse(query, world.schema).mask(codes)
             true = mass_by_group(number, size, np.where(inside, 0, 1), 1)
-            yield "query", kind_of_sum, beside(estimates.answer(query, by, threads=2), true)
+            yield "query", kind_of_sum, beside(estimates.answer(query, by, execution=Execution(2)), true)
 
 
 def beside(found: Any, true: np.ndarray) -> dict[str, np.ndarray]:

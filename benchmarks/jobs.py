@@ -23,11 +23,11 @@ from common import DATA, OUT, ROOT
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import published_plan, published_rows
 from prade.core.arrays import mass_by_group
-from prade.core.threads import cores
+from prade.core.execution import Execution, cores
 from prade.data.encoding import Coded, encode
-from prade.data.public import Public, group_columns
+from prade.data.public.public import Public, group_columns
+from prade.data.read.tables import read_table, write_table
 from prade.data.recurring_groups import RecurringGroups
-from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
@@ -105,7 +105,7 @@ class Job:
 
     def tuned(self, budget: str | Budget) -> Tuned:
         """The plan for a budget or an epsilon, from public data alone."""
-        return tune(self.task(budget), self.rows, effort=TUNING, seconds=PATIENCE, threads=THREADS)
+        return tune(self.task(budget), self.rows, effort=TUNING, seconds=PATIENCE, execution=Execution(THREADS))
 
     def task(self, budget: str | Budget) -> Task:
         """What a release for a budget is for."""
@@ -117,7 +117,7 @@ class Job:
         with tempfile.TemporaryDirectory() as folder:
             place, began = Path(folder), time.perf_counter()
             release = self.release(plan, place)
-            table = sample(release, self.public, seed=seed, threads=THREADS)
+            table = sample(release, self.public, seed=seed, execution=Execution(THREADS))
             write_table(table, place / "synthetic.parquet")
             seconds = time.perf_counter() - began
             keyed = self.listed.keyed(self.listed.names, self.listed.level(self.listed.names).number)
@@ -129,7 +129,7 @@ class Job:
         """The public table published in our place: as many rows as our release would give each group, drawn as ours."""
         with tempfile.TemporaryDirectory() as folder:
             settings = replace(plan.settings or Settings(), extra=0.0, unseen=False)
-            found = Estimates.of(self.release(plan, Path(folder)), self.rows, settings, threads=THREADS)
+            found = Estimates.of(self.release(plan, Path(folder)), self.rows, settings, execution=Execution(THREADS))
             rows = found.support.public  # large tables are thinned
             own, weights = RecurringGroups.of(rows, plan.groupings[-1]), rows.prior.weights
 
@@ -138,7 +138,7 @@ class Job:
                 return mine / mine.sum()
 
             found.weights = as_it_is  # in the place of what was estimated
-            return self.score(*sample_groups(found, seed, threads=THREADS))
+            return self.score(*sample_groups(found, seed, execution=Execution(THREADS)))
 
     def published(self, epsilon: str, seed: int, projection: Any) -> dict[str, Any]:
         """One run of Algorithm 2 as published."""
@@ -151,17 +151,19 @@ class Job:
         ledger = Ledger(folder / "ledger")
         ledger.open_dataset(plan.dataset, plan.unit, plan.budget)
         # Weak protection may be asked for, because these tables are public.
-        return measure(plan, self.private, folder / "release", ledger, threads=THREADS, weak_protection=True)
+        return measure(
+            plan, self.private, folder / "release", ledger, execution=Execution(THREADS), weak_protection=True
+        )
 
     def where_from(self, plan: Plan, seed: int) -> dict[str, float]:
         """The error in steps, on some 40 groups: exact answers, noisy ones, rows drawn; and what no row can reach."""
         every = max(1, len(self.listed) // 40)
         with tempfile.TemporaryDirectory() as folder:
             release = self.release(plan, Path(folder))
-            noisy = Estimates.of(release, self.rows, plan.settings, threads=THREADS)
-            exact = Estimates.of(self.without_noise(release), self.rows, plan.settings, threads=THREADS)
+            noisy = Estimates.of(release, self.rows, plan.settings, execution=Execution(THREADS))
+            exact = Estimates.of(self.without_noise(release), self.rows, plan.settings, execution=Execution(THREADS))
             last = len(plan.levels) - 1
-            rows = sample_groups(noisy, seed, threads=THREADS)
+            rows = sample_groups(noisy, seed, execution=Execution(THREADS))
             return {
                 "exact answers": self.distance(lambda group: exact.weights(last, group), every, exact.support.public),
                 "noisy answers": self.distance(lambda group: noisy.weights(last, group), every, noisy.support.public),
@@ -214,9 +216,9 @@ def seconds_of(job: Job, plan: Plan, groups: int, share: float) -> dict[str, flo
     with tempfile.TemporaryDirectory() as folder:
         release = job.release(asked, Path(folder))
         began = time.perf_counter()
-        estimates = Estimates.of(release, public, plan.settings, threads=THREADS)
+        estimates = Estimates.of(release, public, plan.settings, execution=Execution(THREADS))
         between = time.perf_counter()
-        sample_groups(estimates, 0, threads=THREADS)
+        sample_groups(estimates, 0, execution=Execution(THREADS))
         return {"estimating": between - began, "sampling": time.perf_counter() - between}
 
 

@@ -15,6 +15,7 @@ from accuracy import shown
 from common import need_data, table
 from jobs import PATIENCE, THREADS, TUNING, Job, acs, kept, nist
 from prade import Budget, Plan
+from prade.core.execution import Execution
 from prade.tuning.tune import tune
 
 DELTA = "1e-9"
@@ -43,7 +44,7 @@ def plan_of(job: Job, budget: str | Budget, effort: float) -> Plan:
     """The tuner's plan, made once and kept, with what was tried."""
 
     def run() -> dict[str, Any]:
-        tuned = tune(job.task(budget), job.rows, effort=effort, seconds=PATIENCE, threads=THREADS)
+        tuned = tune(job.task(budget), job.rows, effort=effort, seconds=PATIENCE, execution=Execution(THREADS))
         trials = [(each.what, round(each.error, 4), each.kept) for each in tuned.trials]
         return {"plan": tuned.plan.to_toml(), "finished": tuned.finished, "trials": trials}
 

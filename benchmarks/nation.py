@@ -26,10 +26,10 @@ from costs_on_paper import Size, cost_table, exponents
 from invented_nation import LEVELS, Nation, nation
 from jobs import Job, kept
 from prade import Plan, Schema, Unit
-from prade.core.threads import cores
+from prade.core.execution import cores
 from prade.data.encoding import encode
-from prade.data.tables import read_table, write_table
-from prade.release.file_names import SUPPORT
+from prade.data.read.tables import read_table, write_table
+from prade.release.derived_files import SUPPORT
 from results import machine
 from used import Used, measured
 

@@ -18,6 +18,7 @@ import numpy as np
 from common import need_data, report, table
 from intervals import World, acs, census, numbers, released
 from prade import Ask, Budget, Level, Plan, Unit, Workload
+from prade.core.execution import Execution
 from prade.data.encoding import encode
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.public_cells import PublicCells
@@ -54,7 +55,7 @@ class Job:
     def descent(self, seed: int, posterior: PosteriorName) -> Descent:
         release = released(self.world, self.plan, self.codes, seed)
         settings = Settings(posterior=posterior)
-        return Descent(release, self.world.public, settings, rough=True, threads=THREADS, cells=self.cells)
+        return Descent(release, self.world.public, settings, rough=True, execution=Execution(THREADS), cells=self.cells)
 
     def errors(self, seed: int, posterior: PosteriorName) -> np.ndarray:
         """Each group's error."""

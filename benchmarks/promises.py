@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 
 from common import report, table
 from prade import Groups, Schema, Task, Unit
+from prade.core.execution import Execution
 from prade.data.encoding import encode
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.examples import census_like
@@ -90,7 +91,7 @@ def tried(world: World, epsilon: str, effort: float, runs: int) -> dict[str, Any
     actual = []
     for run in range(runs):
         release = released(tuned.plan, world.groups, world.private, codes, run)
-        errors = np.array(list(Descent(release, world.public, tuned.settings, threads=2).map(error)))
+        errors = np.array(list(Descent(release, world.public, tuned.settings, execution=Execution(2)).map(error)))
         actual.append(float(errors[inhabited].mean()))
     baseline = PublicBaseline(world.public, RecurringGroups.of(world.public, level))
     public = float(np.mean([baseline.error(truth[group], group, pairs) for group in inhabited]))

@@ -16,7 +16,8 @@ import numpy as np
 from common import need_data, report, table
 from jobs import acs
 from prade import Ask, Budget, Groups, Level, Plan, Unit, Workload
-from prade.data.public import Public
+from prade.core.execution import Execution
+from prade.data.public.public import Public
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.totals import estimated_totals, estimated_totals_variance
@@ -41,7 +42,7 @@ def worlds() -> list[tuple[str, Public, Groups, tuple[str, str]]]:
 def errors(rehearsal: Rehearsal, plan: Plan, stand_in: int, seed: int) -> dict[str, np.ndarray]:
     """Errors of the numbers of rows and their standard deviations, both ways: [2, groups]."""
     chosen, release = rehearsal.stand_ins[stand_in], rehearsal.release(plan, stand_in, seed)
-    descent = Descent(release, chosen.public, rough=True, threads=rehearsal.threads, cells=chosen.cells)
+    descent = Descent(release, chosen.public, rough=True, execution=Execution(rehearsal.threads), cells=chosen.cells)
     last, parents = descent.parents_of_last()
     found = descent.groups(last, parents)
     truth = np.bincount(chosen.group, minlength=len(found))

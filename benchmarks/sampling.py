@@ -21,7 +21,7 @@ from common import OUT, need_data, report, table
 from invented_nation import LEVELS, nation
 from jobs import acs
 from prade import Release, Schema, Task, Unit
-from prade.core.workers import Workers
+from prade.core.execution import Execution
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import write_sample
 from prade.reporting.truth import coded_rows
@@ -73,9 +73,9 @@ def measured(folder: Path, private: Path, search: Search) -> dict[str, float]:
     estimates = kept_estimates(Release.load(folder))
     plan, prior, last = estimates.plan, estimates.support.public.prior, len(estimates.levels) - 1
     few = estimates.with_totals(np.where(np.arange(len(estimates.totals)) < 2, 30.0, 0.0))
-    list(drawn_batches(few, 0, search=search, workers=Workers(1)))  # compiled
+    list(drawn_batches(few, 0, search=search, execution=Execution(1)))  # compiled
     before = time.process_time()
-    batches = list(drawn_batches(estimates, 0, search=search, workers=Workers(1)))
+    batches = list(drawn_batches(estimates, 0, search=search, execution=Execution(1)))
     seconds = time.process_time() - before
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     rows, group = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("rows", "group"))
@@ -105,7 +105,7 @@ def written(folder: Path) -> dict[str, float]:
     """The whole command: public files read, rows drawn, decoded and written as a data set and as one file."""
     found = {}
     before = time.process_time()
-    made_rows = write_sample(folder, partitioned=True, seed=0, threads=1)
+    made_rows = write_sample(folder, partitioned=True, seed=0, execution=Execution(1))
     found["seconds"] = time.process_time() - before
     found["GiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     found["rows"] = made_rows.rows

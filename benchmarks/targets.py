@@ -20,12 +20,13 @@ from common import need_data, table
 from jobs import PATIENCE, THREADS, Job, acs, kept
 from prade import Plan, Target
 from prade.core.arrays import mass_by_group
+from prade.core.execution import Execution
 from prade.data.encoding import Coded
 from prade.estimating.levels.estimates import Estimates
-from prade.planning.expected import Expected
-from prade.planning.targets import Wanted, wanted_of
+from prade.planning.settings import Expected
+from prade.planning.task import Wanted, wanted_of
 from prade.sampling.table import sample_groups
-from prade.tuning.expected_targets import expected_of_targets
+from prade.tuning.expectation import expected_of_targets
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import tune
 
@@ -47,7 +48,7 @@ def plan_for(name: str, effort: float) -> Plan:
 
     def run() -> dict[str, Any]:
         task = replace(job.task(EPSILON), targets=targets_of(name, job))
-        tuned = tune(task, job.rows, effort=effort, seconds=PATIENCE, threads=THREADS)
+        tuned = tune(task, job.rows, effort=effort, seconds=PATIENCE, execution=Execution(THREADS))
         return {"plan": tuned.plan.to_toml(), "trials": len(tuned.trials), "finished": tuned.finished}
 
     return Plan.from_toml(kept("targets", f"plan {name} {effort:g}", run)["plan"])
@@ -65,8 +66,8 @@ def rehearsed(name: str, plan: Plan, job: Job) -> Expected:
 def scored(plan: Plan, job: Job, wanted: Sequence[Wanted], seed: int) -> dict[str, Any]:
     """One private run: errors of synthetic rows in what is wanted, and over all pairs of columns by PUMA."""
     with tempfile.TemporaryDirectory() as folder:
-        estimates = Estimates.of(job.release(plan, Path(folder)), job.rows, plan.settings, threads=THREADS)
-        coded, group = sample_groups(estimates, seed, threads=THREADS)
+        estimates = Estimates.of(job.release(plan, Path(folder)), job.rows, plan.settings, execution=Execution(THREADS))
+        coded, group = sample_groups(estimates, seed, execution=Execution(THREADS))
     found = job.score(coded, group)
     return {**found, "wanted": [float(errors_of(job, coded, group, each).mean()) for each in wanted]}
 

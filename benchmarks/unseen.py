@@ -24,8 +24,9 @@ from common import need_data, report, table
 from compare.jobs import ADULT, PERSONS, _generated
 from jobs import THREADS, Job, acs
 from prade import Level, Plan, Unit, Workload
+from prade.core.execution import Execution
 from prade.data.encoding import encode
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
 
@@ -84,7 +85,7 @@ def compared(job: Job, plan: Plan, extra: float, wanted: list[str]) -> list[dict
         release = job.release(plan, Path(folder))
         for settings in (ways[way] for way in wanted):
             began = seconds()
-            estimates = Estimates.of(release, job.rows, settings, threads=THREADS)
+            estimates = Estimates.of(release, job.rows, settings, execution=Execution(THREADS))
             spent = seconds() - began
             rows = estimates.support.public
             error = job.distance(lambda group, known=estimates: known.weights(last, group), every, rows)

@@ -30,14 +30,14 @@ from scipy.stats import wasserstein_distance
 import prade
 from common import DATA, ROOT, report, table
 from prade import Schema, Task
-from prade.core.threads import cores
-from prade.data.column import Column
+from prade.core.execution import Execution, cores
+from prade.data.declare.column import Column
+from prade.data.declare.draft import proposed_links
 from prade.data.decoding import Decoder
 from prade.data.encoding import Coded, encode
-from prade.data.links import proposed_links
 from prade.data.matching import numbers_of
 from prade.data.menus import menu_of_public
-from prade.data.tables import plain_cells, read_table, write_table
+from prade.data.read.tables import plain_cells, read_table, write_table
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.examples import census_like
 from prade.sampling.table import sample_groups
@@ -73,7 +73,7 @@ def worlds(release: str | None) -> Iterator[World]:
     places = ohio.select(["STATE", "PUMA"]).group_by(["STATE", "PUMA"]).aggregate([])
     yield _world("ACS, Ohio from Illinois", schema, illinois, ohio, places)
     estimates = kept_estimates(prade.Release.load(release))
-    coded = sample_groups(estimates, SEED, threads=cores())[0]
+    coded = sample_groups(estimates, SEED, execution=Execution(cores()))[0]
     sampled = prade.sample(estimates, DATA / "acs2024_il_oh.parquet", seed=SEED, like="pyarrow")
     yield World(ACS, estimates.plan.schema, public, read_table(DATA / "acs2024_ny_pa.parquet"), coded, sampled)
 
@@ -86,7 +86,7 @@ def _world(name: str, schema: Schema, public: pa.Table, private: pa.Table, group
     with tempfile.TemporaryDirectory() as folder:
         release = prade.measure(plan, private, Path(folder) / "release", Path(folder) / "ledger", cap=1)
         estimates = prade.estimate(release, public)
-        coded = sample_groups(estimates, SEED, threads=cores())[0]
+        coded = sample_groups(estimates, SEED, execution=Execution(cores()))[0]
         return World(name, schema, public, private, coded, prade.sample(estimates, public, seed=SEED, like="pyarrow"))
 
 

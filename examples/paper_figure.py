@@ -24,10 +24,10 @@ import numpy as np
 
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import asked_totals, published_plan, published_rows
-from prade.core.workers import Workers
+from prade.core.execution import Execution
 from prade.data.encoding import Coded, encode
-from prade.data.public import Public
-from prade.data.tables import read_table, write_table
+from prade.data.public.public import Public
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.kept_estimates import estimates_of
 from prade.examples import census_like
 from prade.measuring.run import measure
@@ -158,7 +158,7 @@ def synthetic_tables(published: Release, ours: Release, public: Public, seed: in
     return [
         ("paper's system", published_rows(published, public, seed, threads=2)),
         ("public table", prior_rows(published, public, seed)),
-        ("prade", sample_groups(estimates_of(ours, public, workers=Workers(2)), seed, threads=2)),
+        ("prade", sample_groups(estimates_of(ours, public, execution=Execution(2)), seed, execution=Execution(2))),
     ]
 
 

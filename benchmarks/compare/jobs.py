@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from common import OUT
 from jobs import PATIENCE, THREADS, Job, acs, nist
 from prade import Budget, Schema, Unit
-from prade.data.tables import write_table
+from prade.core.execution import Execution
+from prade.data.read.tables import write_table
 from prade.examples import census_like
 from prade.tuning.tune import Tuned, tune
 
@@ -30,7 +31,7 @@ class QuickJob(Job):
     tuning: float = 20.0
 
     def tuned(self, budget: str | Budget) -> Tuned:
-        return tune(self.task(budget), self.rows, effort=self.tuning, seconds=PATIENCE, threads=THREADS)
+        return tune(self.task(budget), self.rows, effort=self.tuning, seconds=PATIENCE, execution=Execution(THREADS))
 
 
 def adult() -> Job:

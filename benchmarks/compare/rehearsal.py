@@ -18,8 +18,8 @@ from prade.baselines import Baseline, run
 from prade.data.encoding import Coded
 from prade.data.joint import Joint
 from prade.data.prior import Prior
+from prade.data.read.tables import read_table
 from prade.data.recurring_groups import RecurringGroups
-from prade.data.tables import read_table
 from prade.scoring.score import joint_errors
 
 REHEARSED = 4  # public groups

@@ -26,11 +26,12 @@ from prade import Budget, Column, Plan, Release, Schema
 from prade.baselines import MWEM, Baseline, GEMPub, Histogram, PMWPub, PrivBayes
 from prade.baselines.algorithm_2 import published_plan, published_rows
 from prade.core.errors import PradeError
+from prade.core.execution import Execution
 from prade.data.encoding import Coded, encode
 from prade.data.joint import Joint
 from prade.data.prior import Prior
+from prade.data.read.tables import read_table, write_table
 from prade.data.recurring_groups import RecurringGroups
-from prade.data.tables import read_table, write_table
 from prade.pipeline import sample
 from prade.sampling.draw import ordering
 from prade.sampling.draw import sample as drawn_rows
@@ -153,7 +154,7 @@ def measured(task: Task, plan: Plan) -> Drawn:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         release = job.release(plan, Path(folder))
-        table = sample(release, job.public, seed=task.seed, threads=THREADS)
+        table = sample(release, job.public, seed=task.seed, execution=Execution(THREADS))
         write_table(table, Path(folder) / "synthetic.parquet")
         drawn = Drawn(None, time.perf_counter() - began)
     number = np.zeros(table.num_rows, np.int64)

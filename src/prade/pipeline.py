@@ -10,37 +10,30 @@ once and the plan is built once. Only `measure` reads private rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.effort import EFFORT
 from prade.core.errors import DataError
-from prade.core.progress import Progress
-from prade.core.workers import Workers
-from prade.data.declared_types import Frame, Like, check_like
-from prade.data.public_table import PublicTable
-from prade.estimating.cuda import let_go, need_accelerator
+from prade.core.execution import EFFORT, Execution
+from prade.data.public.table import PublicTable
+from prade.data.read.frames import Frame, Like, check_like
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
-from prade.planning.plan import Plan
-from prade.planning.public_of_plan import plan_with_checked_files, public_of
+from prade.planning.plan import Plan, plan_with_checked_files, public_of
 from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
+from prade.release.payment import need_on_record, not_entered, spending_stated
 from prade.release.release import Release
-from prade.release.saved_plans import kept_plan, plan_beside
-from prade.release.spending import spending_stated
-from prade.release.terms import Terms, cap_of, with_cap
-from prade.release.unrecorded_releases import need_on_record, not_entered
+from prade.release.terms import Terms, cap_of, kept_plan, plan_beside, with_cap
 from prade.reporting.report import write_report
 from prade.sampling.carried import carried_on, expecting_change
 from prade.sampling.draw import PASSES
@@ -63,11 +56,8 @@ def plan(
     tune: bool = True,
     effort: float = EFFORT,
     seconds: float | None = None,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    cuda: bool = False,
     other_people: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Plan:
     """Decide what to measure, from public data only. This spends nothing.
 
@@ -77,8 +67,7 @@ def plan(
     chooses the plan by rehearsal on the public table, and ``plan.expected`` has the expected error. Without it, or if
     the public table is too small for a rehearsal, the plan measures all one-way tables at the last level, and
     ``plan.expected`` is None. The tuner does as much work as `effort` says (1: what two idle cores do in a second).
-    `seconds` is a safety net: neither a busy machine nor the workers of an `executor` change the plan before. With
-    `cuda`, rehearsals use an NVIDIA accelerator; it needs prade[cuda].
+    `seconds` is a safety net: neither a busy machine nor the workers of an executor change the plan before.
 
     >>> from prade import Task
     >>> from prade.examples import census_like
@@ -96,8 +85,7 @@ def plan(
     made = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
-            how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda, "progress": progress}
-            made = tuned(task, rows, effort=effort, seconds=seconds, **how).plan
+            made = tuned(task, rows, effort=effort, seconds=seconds, execution=execution).plan
     return expecting_change(made, table).with_public(table.hashed_files)
 
 
@@ -112,8 +100,7 @@ def measure(
     again: bool = False,
     weak_protection: bool = False,
     memory_limit: str | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Release:
     """Measure what the plan lists, once, and write the raw answers to `folder`. This spends the budget.
 
@@ -133,9 +120,18 @@ def measure(
             need_on_record(plan, Path(folder).resolve(), account)
             raise not_entered(plan, account)
         public = public.source if isinstance(public, PublicTable) else public
-        terms = {"public": public, "again": again, "weak_protection": weak_protection, "memory_limit": memory_limit}
-        how: dict[str, Any] = {"cap": cap_budget, "threads": threads, "progress": progress}
-        release = run_measure(plan, private, folder, account, **how, **terms)
+        release = run_measure(
+            plan,
+            private,
+            folder,
+            account,
+            cap=cap_budget,
+            again=again,
+            public=public,
+            weak_protection=weak_protection,
+            memory_limit=memory_limit,
+            execution=execution,
+        )
         # later stages of this run need not be told again of files that were named or checked here
         return release if plan.public is None else replace(release, plan=release.plan.with_public(plan.public))
 
@@ -147,31 +143,20 @@ def estimate(
     weight: str | None = None,
     settings: Settings | None = None,
     anew: bool = False,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    cuda: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Estimates:
     """Estimate the distribution of every group of a release. This spends nothing.
 
     The estimates are kept in the release folder, and later calls find them there. `public` is the public table that
     they start from; without it, the kept estimates are returned, or new ones start from the public files that the plan
-    names. `settings` control the estimator; None means the plan's own. `anew` ignores kept estimates. Groups are
-    estimated in threads, or on any `executor`, whose workers must see the release folder; a run that was killed goes on
-    where it was. With `cuda`, an NVIDIA accelerator estimates all groups of a level together; it needs prade[cuda].
+    names. `settings` control the estimator; None means the plan's own. `anew` ignores kept estimates. A run that was
+    killed goes on where it was. The workers of an executor must see the release folder.
     """
-    if cuda:
-        need_accelerator()
     release = _release(release)
     if public is None and settings is None and not anew and is_kept(release, KEPT_ESTIMATES):
         return kept_estimates(release)
     rows = public_of(release.plan, public, weight).rows(release.plan.schema, release.plan.groups)
-    workers = Workers.of(threads, executor, accelerator=cuda)
-    try:
-        return estimates_of(release, rows, settings, workers=workers, anew=anew, progress=progress)
-    finally:
-        if cuda:
-            let_go()
+    return estimates_of(release, rows, settings, anew=anew, execution=execution)
 
 
 def sample(
@@ -184,9 +169,7 @@ def sample(
     weight: str | None = None,
     like: Like | None = None,
     passes: int = PASSES,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Frame:
     """Draw synthetic rows with the values of public rows. This spends nothing.
 
@@ -194,12 +177,11 @@ def sample(
     `groups` selects some groups only, as in ``{"STATE": 17, "PUMA": [100, 200]}``. `public` is required if the plan
     does not name its files. The result is the same kind of table as the public one, or the kind that `like` names
     ("pandas", "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to
-    the estimated ones. `executor` draws groups on other workers, with the same result.
+    the estimated ones.
     """
     check_like(like or "pyarrow")
-    workers = Workers.of(threads, executor)
-    estimates, table = _to_sample(estimates, public, weight, rows, groups, workers, progress)
-    return drawn_table(estimates, table, seed, passes=passes, workers=workers, like=like, progress=progress)
+    estimates, table = _to_sample(estimates, public, weight, rows, groups, execution)
+    return drawn_table(estimates, table, seed, passes=passes, like=like, execution=execution)
 
 
 def write_sample(
@@ -214,9 +196,7 @@ def write_sample(
     partitioned: bool = False,
     spreadsheet_safe: bool = False,
     passes: int = PASSES,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> RowFiles:
     """As `sample`, into a file or data set that is written batch by batch: the rows are never held whole.
 
@@ -225,9 +205,8 @@ def write_sample(
     """
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
     where = Output.of(release, output, partitioned=partitioned, spreadsheet_safe=spreadsheet_safe)
-    workers = Workers.of(threads, executor)
-    found, table = _to_sample(estimates, public, weight, rows, groups, workers, progress)
-    return write_drawn_rows(found, table, seed, where, passes=passes, workers=workers, progress=progress)
+    estimates, table = _to_sample(estimates, public, weight, rows, groups, execution)
+    return write_drawn_rows(estimates, table, seed, where, passes=passes, execution=execution)
 
 
 def _to_sample(
@@ -236,14 +215,13 @@ def _to_sample(
     weight: str | None,
     rows: int | None,
     groups: Mapping[str, Any] | None,
-    workers: Workers,
-    progress: Progress | None,
+    execution: Execution,
 ) -> tuple[Estimates, PublicTable]:
     """The estimates to draw from, with the numbers of rows asked for, and the public table that has the values."""
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
     table = public_of(release.plan, public, weight)
     if not isinstance(estimates, Estimates):
-        estimates = estimate(release, table, threads=workers.threads, executor=workers.executor, progress=progress)
+        estimates = estimate(release, table, execution=execution)
     return estimates if rows is None and groups is None else resized(estimates, rows, groups), table
 
 
@@ -254,20 +232,16 @@ def report(
     truth: Any = None,
     geojson: PathName | None = None,
     geojson_key: str | None = None,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Path:
     """Write one HTML page about a release that has estimates and synthetic rows, and return its path.
 
     Without `path`, the page is written to the release folder. With `truth`, the true rows, the page also compares the
     release with them; such a page is not private, and is written beside the folder. `geojson` is a file with outlines
-    of the groups for a map, and `geojson_key` names the property that identifies the group. `executor` works groups
-    out on other workers, which must see the release folder.
+    of the groups for a map, and `geojson_key` names the property that identifies the group.
     """
-    outlines: dict[str, Any] = {"geojson": geojson, "geojson_key": geojson_key}
-    workers = Workers.of(threads, executor)
-    return write_report(_release(release), path, truth=truth, workers=workers, progress=progress, **outlines)
+    release = _release(release)
+    return write_report(release, path, truth=truth, geojson=geojson, geojson_key=geojson_key, execution=execution)
 
 
 # ---------------------------------------------------------------------- several stages in sequence
@@ -297,10 +271,7 @@ def kept_or_new_plan(
     folder: PathName,
     terms: Terms,
     *,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    cuda: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Plan:
     """Load the plan in or beside the folder, or make a new plan and save it beside the folder.
 
@@ -309,8 +280,7 @@ def kept_or_new_plan(
     """
     if (kept := kept_plan(task, table, folder)) is not None:
         return kept
-    how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda, "progress": progress}
-    made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, **how)
+    made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, execution=execution)
     made.save(plan_beside(folder))
     return made
 
@@ -323,27 +293,20 @@ def fit(
     terms: Terms | None = None,
     *,
     on_stage: OnStage = _ignore,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    cuda: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Fitted:
     """Plan, measure and estimate. A second call continues an interrupted one, and the ledger is charged once.
 
     ``on_stage(stage, result)`` is called after each stage: "plan", "measure" (with the release and whether it was paid
-    for now) and "estimate". Rehearsals and estimates run on the `executor`, if there is one; private rows never do.
-    With `cuda`, both use an NVIDIA accelerator.
+    for now) and "estimate".
     """
-    how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda, "progress": progress}
     with spending_stated() as spending:
         terms, table = terms or Terms(), PublicTable.of(public)
         account = Ledger.of(terms.ledger)
         refuse_early(task.budget, private, table, folder, terms.weak_protection)
         refuse_unfit(task, private, folder)
-        if cuda:
-            need_accelerator()
         terms = with_cap(terms, task, folder, account)
-        made = kept_or_new_plan(task, table, folder, terms, **how)
+        made = kept_or_new_plan(task, table, folder, terms, execution=execution)
         on_stage("plan", made)
         if made.expected is not None and made.expected.harmful and not terms.against_advice:
             raise DataError(
@@ -360,11 +323,10 @@ def fit(
             public=table,
             again=terms.again,
             weak_protection=terms.weak_protection,
-            threads=threads,
-            progress=progress,
+            execution=execution,
         )
         on_stage("measure", (release, spending.paid))
-        estimates = estimate(release, table, **how)
+        estimates = estimate(release, table, execution=execution)
         on_stage("estimate", estimates)
         return Fitted(made, release, estimates, table, spending.paid)
 
@@ -378,21 +340,17 @@ def synthesize(
     *,
     seed: int = 0,
     on_stage: OnStage = _ignore,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    cuda: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Path:
     """Run all five stages and return the path of the report.
 
     The folder then has the release, its estimates, the synthetic rows and the report. `on_stage` is called as in `fit`,
-    and after "sample". The `executor` does what is not private, and `cuda` is for the same as in `fit`.
+    and after "sample".
     """
-    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
     with spending_stated():
-        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, cuda=cuda, **how)
-        on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, **how))
-        return report(fitted.release, **how)
+        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, execution=execution)
+        on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, execution=execution))
+        return report(fitted.release, execution=execution)
 
 
 def _release(release: Release | PathName) -> Release:

@@ -9,36 +9,30 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.effort import EFFORT
 from prade.core.errors import DataError, PradeError
+from prade.core.execution import EFFORT, Execution
 from prade.core.parameters import Parameters
-from prade.core.progress import Progress
-from prade.data.declared_types import DeclaredTypes, Frame, Like
-from prade.data.groups import Groups
-from prade.data.public_table import PublicTable
-from prade.data.schema import Schema
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
+from prade.data.public.table import PublicTable
+from prade.data.read.frames import DeclaredTypes, Frame, Like
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.refusals import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
-from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
-from prade.planning.targets import Target
-from prade.planning.task import Task
+from prade.planning.task import Target, Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
-from prade.privacy.unit import Unit
-from prade.release.copies import copy_release
+from prade.privacy.protection import Unit
 from prade.release.derived_files import KEPT_ROWS, is_kept
-from prade.release.drafted_schema import drafted_schema
-from prade.release.release import Release
-from prade.release.terms import Terms
-from prade.reporting.summary import summary_html
+from prade.release.release import Release, copy_release
+from prade.release.terms import Terms, drafted_schema
+from prade.reporting.html import summary_html
 from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 
@@ -81,9 +75,7 @@ class Synthesizer(Parameters):
     * tune: whether to choose the plan by rehearsal on the public table; `effort` and `seconds` are for `prade.plan`.
     * weak_protection: whether to accept a budget that hardly protects, such as an epsilon above 20.
     * against_advice: whether to measure even if the rehearsal expects the public table alone to be better.
-    * executor: any `concurrent.futures.Executor` for what is not private; by default, threads.
-    * cuda: whether rehearsals and estimates use an NVIDIA accelerator; it needs prade[cuda].
-    * progress: a function that is called as ``progress(stage, done, total)``.
+    * execution: threads or an executor for what is not private, and a function that hears of progress.
 
     Some things differ from other tools, because they would break the promise:
 
@@ -131,9 +123,7 @@ class Synthesizer(Parameters):
         tune: bool = True,
         effort: float = EFFORT,
         seconds: float | None = None,
-        executor: Executor | None = None,
-        cuda: bool = False,
-        progress: Progress | None = None,
+        execution: Execution = Execution(),
         weak_protection: bool = False,
         against_advice: bool = False,
         targets: Sequence[Target] | str | PathLike[str] = (),
@@ -153,9 +143,7 @@ class Synthesizer(Parameters):
         self.tune = tune
         self.effort = effort
         self.seconds = seconds
-        self.executor = executor
-        self.cuda = cuda
-        self.progress = progress
+        self.execution = execution
         self.weak_protection = weak_protection
         self.against_advice = against_advice
         self.targets = targets
@@ -182,9 +170,8 @@ class Synthesizer(Parameters):
         rehearsal expects, and whether measuring is worth its cost.
         """
         table = self._table(public)
-        how: dict[str, Any] = {"executor": self.executor, "cuda": self.cuda, "progress": self.progress}
-        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), **how)
-        self.plan_, self.advice_, self.public_ = made, advice_of(made.expected), table
+        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), execution=self.execution)
+        self.plan_, self.advice_, self.public_ = made, made.advice, table
         return made
 
     def _table(self, public: Any = None) -> PublicTable:
@@ -237,9 +224,8 @@ class Synthesizer(Parameters):
         if self.schema is None:  # a draft must not be made from a private table
             refuse_early(self._budget(), data, table, self.folder, self.weak_protection)
         task = self._task(table)
-        how: dict[str, Any] = {"executor": self.executor, "cuda": self.cuda, "progress": self.progress}
-        fitted = fit(task, data, table, self.folder, self._terms(again), **how)
-        self.plan_, self.advice_, self.public_ = fitted.plan, advice_of(fitted.plan.expected), table
+        fitted = fit(task, data, table, self.folder, self._terms(again), execution=self.execution)
+        self.plan_, self.advice_, self.public_ = fitted.plan, fitted.plan.advice, table
         self.release_, self.estimates_ = fitted.release, fitted.estimates
         table.decoder(task.schema)  # now, so that later changes to a frame do not mix with these estimates
         self.spent_ = fitted.plan.budget if fitted.spent else None
@@ -274,8 +260,8 @@ class Synthesizer(Parameters):
         """
         estimates = self._fitted().estimates_
         seed = secrets.randbits(63) if seed is None else seed
-        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
-        return sample(estimates, self._drawn_from(), seed=seed, rows=num_rows, groups=groups, like=like, **how)
+        table, execution = self._drawn_from(), self.execution
+        return sample(estimates, table, seed=seed, rows=num_rows, groups=groups, like=like, execution=execution)
 
     def answer(
         self, query: str, by: Names = (), *, of: str | None = None, labels: bool = False, like: Like | None = None
@@ -313,8 +299,8 @@ class Synthesizer(Parameters):
         """
         release = self._fitted().release_
         if not is_kept(release, KEPT_ROWS):
-            write_sample(self.estimates_, None, self._drawn_from(), executor=self.executor, progress=self.progress)
-        return report(release, path, **{"executor": self.executor, "progress": self.progress, **options})
+            write_sample(self.estimates_, None, self._drawn_from(), execution=self.execution)
+        return report(release, path, **{"execution": self.execution, **options})
 
     def _fitted(self) -> Synthesizer:
         if not hasattr(self, "release_"):
@@ -379,6 +365,6 @@ class Synthesizer(Parameters):
         )
         if table is not None:
             loaded.public_ = table
-        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, advice_of(plan.expected)
+        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, plan.advice
         loaded.estimates_ = estimate(release, table)
         return loaded

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prade.reporting import html
-from prade.reporting.packing import packed
+from prade.reporting.html import packed
 from worlds.page_checks import accessibility, arrived, downloads, drawn, mode, silent, until
 
 MINUS, NONE = "\u2212", "\u2013"
@@ -68,7 +68,7 @@ def page(chromium, written):
 
 
 def test_arrays_are_unpacked_as_python_unpacks_them(page, written):
-    from prade.reporting.packing import unpacked
+    from prade.reporting.html import unpacked
 
     for kind, entry in written[1].items():
         read = f"unpackRows(D.arrays.{kind}).then(rows => rows.map(row => [...row].map(v => isNaN(v) ? null : v)))"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from prade.reporting.explore_page import write_explore
-from prade.reporting.packing import packed, unpacked
+from prade.reporting.html import packed, unpacked
 from worlds.page_checks import (
     CUT,
     OUTSIDE,

@@ -13,9 +13,8 @@ from prade.data.prior import Prior
 from prade.estimating.base import fit_many
 from prade.estimating.estimate import Estimate, Status
 from prade.estimating.layout import Layout
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells
-from prade.release.measurement import Measurement
+from prade.queries.parts import Cells, Marginal
+from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 2, "c": 2})
 TOTAL = 600.0

@@ -9,18 +9,16 @@ from scipy.optimize import minimize_scalar
 from prade import DataError, EstimationError, Schema, Workload, WorkloadError
 from prade.baselines import MWEM, PMWPub
 from prade.data.prior import Prior
-from prade.estimating import cuda
-from prade.estimating.base import check, fit_many
+from prade.estimating.base import fit_many
 from prade.estimating.estimate import Estimate, Report, Status
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
-from prade.estimating.solvers import Tolerance
 from prade.estimating.two_stage import TwoStage
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Predicate, RowCells
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 4, "c": 2, "d": 3})
 TOTAL = 500.0
@@ -46,27 +44,8 @@ ESTIMATORS = {
 }
 
 
-class OnAccelerator(MAP):
-    """MAP whose climb is made by the accelerator, and by the processor where that leaves it."""
-
-    def fit(self, prior, measurements, total, *, layout=None):
-        answers = check(prior, measurements, total, layout)
-        alone = super().fit(prior, measurements, total, layout=answers.layout)
-        if answers.hopeless:
-            return alone
-        dual = self.problem(answers, self.n0)
-        reached = next(cuda.climb_together([dual], [dual.layout.base], Tolerance(relative=self.tolerance)))
-        if reached is None:
-            return alone
-        return Estimate(prior.schema, prior.codes, alone.report, layout=dual.layout, multipliers=reached.multipliers)
-
-
-@pytest.fixture(params=[*ESTIMATORS, "map-cuda"], name="estimator")
+@pytest.fixture(params=ESTIMATORS, name="estimator")
 def every_estimator(request):
-    if request.param == "map-cuda":
-        if reason := cuda.why_not():
-            pytest.skip(f"no accelerator: {reason}")
-        return OnAccelerator(n0=30.0)
     return ESTIMATORS[request.param]
 
 

@@ -28,9 +28,9 @@ from click.testing import CliRunner, Result
 from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.core.errors import DataError
+from prade.core.execution import cores, finishing, shutting_down
 from prade.core.interrupts import held_back, second_ends
-from prade.core.threads import cores, finishing, shutting_down
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
 from prade.measuring import run
 from worlds.people import IN_TOWNS, TOWN_PLAN
@@ -254,7 +254,7 @@ def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int
 HANGING = """
 import threading, time
 from prade.cli import main as cli
-from prade.core.threads import several
+from prade.core.execution import several
 
 def wait(number):
     print("ready", flush=True)
@@ -344,7 +344,7 @@ finally:
 """
 
 
-@pytest.mark.parametrize("module", ["click", "prade.cli.console", "numba"])
+@pytest.mark.parametrize("module", ["click", "prade.cli.main", "numba"])
 def test_an_interrupt_while_loading_is_one_line(release: Path, module: str) -> None:
     code, said, complained = end(start(SENT_AT, module, "0", "estimate", str(release)), 3 * PATIENCE)
     assert (code, said) == (130, "")

@@ -16,14 +16,15 @@ import pytest
 
 from prade import Budget, Ledger, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.execution import Execution
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.measuring.source import Counting
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
+from prade.release.payment import import_release
 from prade.release.release import Release
-from prade.release.unrecorded_releases import import_release
 from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
 from worlds.plans import ledger_for
 
@@ -424,7 +425,7 @@ def test_helpers_that_fail_cost_nothing(
 
 def test_settings_that_make_no_sense_cost_nothing(tmp_path: Path, ledger: Ledger) -> None:
     with pytest.raises(TypeError):
-        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, threads="two")
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, execution=Execution("two"))
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
 

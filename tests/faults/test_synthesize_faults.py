@@ -17,7 +17,9 @@ from prade import Ask, Column, Level, Schema, Workload
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-from prade.release.file_names import ESTIMATES
+from prade.release.derived_files import ESTIMATES
+from prade.data.public.public import Public
+from prade.release.derived_files import ESTIMATES
 from prade.data.public import Public
 from prade.pipeline import sample
 from worlds.plans import ledger_for, plan_of
@@ -41,7 +43,7 @@ ones = Workload.all_marginals(schema, 1)
 groups = {"STATE": [1, 1, 1, 2, 2, 2], "PLACE": ["p", "q", "r"] * 2}
 plan = plan_of(schema, Level("STATE", ones), Level("PLACE", Ask(ones, 3)), groups=groups, budget=2)
 ledger = ledger_for(plan, HERE / "synthesis.ledger")
-release = measure(plan, people(900, [1, 2]), HERE / "first", ledger, threads=1)
+release = measure(plan, people(900, [1, 2]), HERE / "first", ledger, execution=Execution(1))
 FILES = {path.name for path in release.path.iterdir()}
 
 def fresh(name):
@@ -49,7 +51,7 @@ def fresh(name):
     return Release.load(HERE / name)
 
 def make(where):
-    return sample(where, public, seed=7, threads=1)
+    return sample(where, public, seed=7, execution=Execution(1))
 
 whole = make(fresh("whole"))
 
@@ -60,7 +62,7 @@ def recovered(where):
     if kept:
         Estimates.load(where.path / ESTIMATES, again, Public.of(schema, public, ["STATE", "PLACE"]))
         kept_estimates(again).answer("AGE >= 65", by="STATE")
-    assert sample(again, public, seed=7, threads=2).equals(whole), "another table"
+    assert sample(again, public, seed=7, execution=Execution(2)).equals(whole), "another table"
     assert make(again).equals(whole)
     shutil.rmtree(where.path)
     return kept
@@ -128,7 +130,7 @@ def work(where, number):
         told += 1
         if told == number:
             die()
-    sample(where, public, seed=7, threads=2, progress=progress)
+    sample(where, public, seed=7, execution=Execution(2, progress=progress))
 
 kills = kept = 0
 for number in range(1, 15):

@@ -10,15 +10,14 @@ from contextlib import contextmanager
 import pytest
 
 from prade import DataError
-from prade.core import workers as core_workers
-from prade.core.cluster import cluster
-from prade.core.workers import Workers, WorkersError
-from prade.data.tables import read_table, write_table
+from prade.core import execution as core_workers
+from prade.core.execution import Execution, WorkersError, cluster
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels import descent
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.foundation import shared_foundation
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.release.file_names import SUPPORT_FOR_WORKERS, SYNTHETIC, UNFINISHED_ESTIMATES, WEIGHTS
+from prade.release.derived_files import SUPPORT_FOR_WORKERS, SYNTHETIC, UNFINISHED_ESTIMATES, WEIGHTS
 from worlds.commands import call
 from worlds.many_places import PLACES, STATES, bits, public, public_table, release
 
@@ -56,9 +55,9 @@ def expected():
 
 def test_the_cluster_gives_the_bits_of_threads(address, made, expected):
     with cluster(address) as executor:
-        workers = Workers.of(1, executor)
+        workers = Execution(1, executor)
         assert workers.number == 3
-        assert bits(estimates_of(made, PUBLIC, workers=workers)) == expected
+        assert bits(estimates_of(made, PUBLIC, execution=workers)) == expected
     assert not (made.path / UNFINISHED_ESTIMATES).exists()
 
 
@@ -72,7 +71,7 @@ def test_a_worker_that_is_killed_in_the_middle_is_survived(address, made, expect
             os.kill(killed[0], signal.SIGKILL)
 
     with cluster(address) as executor:
-        assert bits(estimates_of(made, PUBLIC, workers=Workers.of(1, executor), progress=told)) == expected
+        assert bits(estimates_of(made, PUBLIC, execution=Execution(1, executor, progress=told))) == expected
     assert killed
 
 
@@ -85,14 +84,14 @@ def test_a_worker_that_does_not_see_the_release_folder(address, made, tmp_path, 
     monkeypatch.setattr(descent, "shared_foundation", elsewhere)
     message = r"the worker on .* cannot find .*support\.arrow: all workers must see the folder under this name"
     with cluster(address) as executor, pytest.raises(WorkersError, match=message):
-        estimates_of(made, PUBLIC, workers=Workers.of(1, executor))
+        estimates_of(made, PUBLIC, execution=Execution(1, executor))
 
 
 def test_a_cluster_of_other_versions(address, made, monkeypatch):
     theirs = core_workers.versions()
     monkeypatch.setattr(core_workers, "versions", lambda: (*theirs[:-1], "numba 0.1"))
     with cluster(address) as executor, pytest.raises(WorkersError, match=r"other versions .*numba 0\.1 here, numba"):
-        estimates_of(made, PUBLIC, workers=Workers.of(1, executor))
+        estimates_of(made, PUBLIC, execution=Execution(1, executor))
 
 
 def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):
@@ -153,8 +152,7 @@ def test_without_dask(monkeypatch):
         cluster("tcp://127.0.0.1:1").__enter__()
 
 
-def test_the_command_line_says_the_same(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.core.cluster.SECONDS", 0.5)
+def test_the_command_line_says_the_same(made, tmp_path):
     write_table(public_table(), tmp_path / "public.parquet")
     given = ["estimate", made.path, "--public", tmp_path / "public.parquet"]
     said = call(*given, "--cluster", f"tcp://127.0.0.1:{closed_port()}", code=1).output

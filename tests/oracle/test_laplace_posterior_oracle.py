@@ -5,16 +5,14 @@ random variance (Park and Casella, 2008); no sites, no cavities.
 """
 
 import math
-import sys
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prade.core.threads import single_threaded_blas
-from prade.estimating import device_arrays
-from prade.estimating.levels.laplace_posterior import ODD, gaussian_posteriors, laplace_posteriors
+from prade.core.execution import single_threaded_blas
+from prade.estimating.levels.laplace_posterior import ODD, laplace_posteriors
 
 
 @pytest.fixture(autouse=True)
@@ -232,15 +230,3 @@ def test_where_noise_drowns_all_directions_the_start_remains_and_nothing_is_prin
     assert np.array_equal(variance[2], start[1][2])
     assert not np.array_equal(mean[1], start[0][1])
     assert capfd.readouterr() == ("", "")  # LAPACK itself prints its complaints
-
-
-def test_one_call_for_all_groups_gives_what_one_call_for_each_does(monkeypatch):
-    """The accelerator's form of it, with numpy in the place of CuPy."""
-    monkeypatch.setitem(sys.modules, "cupy", np)
-    root, answers, noise = several_groups()
-    generator = np.random.default_rng(0)
-    told = np.arange(root.shape[1]) >= generator.integers(root.shape[1], size=(5, 1))
-    precision, shift = generator.uniform(0, 2, answers.shape), generator.normal(size=answers.shape)
-    given = root, noise, told, precision, shift
-    for found, wanted in zip(device_arrays.gaussian_posteriors(*given), gaussian_posteriors(*given), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from prade import Schema
+from prade.data.declare.schema_file import CONTEST_EDGES
 from prade.data.encoding import encode
-from prade.data.schema_file import CONTEST_EDGES
 from prade.examples import census_like
 from prade.scoring.score import joint_errors, score
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from prade import Schema, Unit
 from prade.measuring.adaptive.scores import MOST_ROWS, STEPS_PER_ROW
 from prade.measuring.adaptive.session import Dependence, Gain, Misfit
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells
+from prade.queries.parts import Cells, Marginal
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 3})
 BOTH = Marginal.of(SCHEMA, ["a", "b"])

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from prade.core.errors import DataError, WorkloadError
 from prade.data.comparison import codes_satisfying
+from prade.data.declare.schema import Column, Schema
 from prade.data.encoding import Coded, Decoder, encode, outside
-from prade.data.schema import Column, Schema
 
 laws = settings(derandomize=True, deadline=None, max_examples=60)
 

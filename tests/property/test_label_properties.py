@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade.data.display import display_texts
-from prade.data.labels import CONTROLS
-from prade.data.schema import Column, Schema
+from prade.data.declare.column import CONTROLS
+from prade.data.declare.display import display_texts
+from prade.data.declare.schema import Column, Schema
 
 laws = settings(derandomize=True, deadline=None, max_examples=150)
 

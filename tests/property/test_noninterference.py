@@ -22,8 +22,9 @@ from hypothesis import given, settings
 from prade import Budget, Column, Schema, Synthesizer, Unit, Workload
 from prade.baselines import MWEM, Histogram, PrivBayes
 from prade.baselines import run as run_baseline
+from prade.core.execution import Execution
 from prade.data.prior import Prior
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from worlds.observation import Observed, differences, observing, run_command
 from worlds.plans import ledger_for
 from worlds.private_tables import (
@@ -235,7 +236,13 @@ def test_the_synthesizer(runs: Runs) -> None:
             terms = {"groups": GROUPS, "levels": ["PLACE"], "unit": PERSONS, "dataset": "people", "tune": False}
             ledger = ledger_for(PLAN, LEDGER)
             synthesizer = Synthesizer(
-                1, schema=SCHEMA, public=PUBLIC, folder="release", ledger=ledger, progress=runs.told(found), **terms
+                1,
+                schema=SCHEMA,
+                public=PUBLIC,
+                folder="release",
+                ledger=ledger,
+                execution=Execution(progress=runs.told(found)),
+                **terms,
             )
             synthesizer.fit(table)
             found["object"] = [repr(synthesizer), synthesizer.advice_, str(synthesizer.spent_)]

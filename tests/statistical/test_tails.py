@@ -36,7 +36,7 @@ from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.planning.questions import Level
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.release.release import Release
 from worlds.plans import ledger_for, plan_of
 

@@ -17,7 +17,7 @@ from prade import Budget, Column, Ledger, Schema, Unit
 from prade.baselines import PrivBayes
 from prade.data.encoding import Coded
 from prade.data.prior import Prior
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.measuring.adaptive.session import adaptive
 
 SCHEMA = Schema.from_mbi({"a": 20, "b": 20, "c": 3})

@@ -3,7 +3,6 @@
 import pickle
 import re
 import shlex
-import sys
 import warnings
 from datetime import date
 from pathlib import Path
@@ -21,7 +20,6 @@ from prade import (
     BudgetError,
     Column,
     DataError,
-    EstimationError,
     Ledger,
     Plan,
     PradeError,
@@ -33,7 +31,8 @@ from prade import (
 )
 from prade.cli import main as cli
 from prade.core.arrays import shared_out
-from prade.data.display import display_texts
+from prade.core.execution import Execution
+from prade.data.declare.display import display_texts
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import sample
 from prade.release.release import PLAN
@@ -283,16 +282,6 @@ def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, custodian, monke
     assert fresh.plan_ == plan
     assert fresh.advice_ == found.advice_ == plan.expected.advice
     refit(fresh)
-
-
-def test_an_accelerator_that_is_not_there_is_missed_before_anything_is_spent(tmp_path, custodian, monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed
-    with pytest.raises(EstimationError, match="CuPy is not installed"):
-        synthesizer(tmp_path, cuda=True, tune=True, effort=0).plan()
-    with pytest.raises(EstimationError, match="CuPy is not installed"):
-        synthesizer(tmp_path, cuda=True).fit(PRIVATE)
-    assert not custodian.exists()
-    assert not (tmp_path / "release").exists()
 
 
 def test_a_lost_release_is_paid_again_only_on_request(tmp_path, custodian):
@@ -618,7 +607,9 @@ def test_a_first_fit_does_not_warn(tmp_path):
 
 def test_progress_is_told(tmp_path):
     told = []
-    found = synthesizer(tmp_path, progress=lambda what, done, number: told.append(what)).fit(PRIVATE)
+    found = synthesizer(tmp_path, execution=Execution(progress=lambda what, done, number: told.append(what))).fit(
+        PRIVATE
+    )
     found.sample(10)
     assert {"estimating", "sampling"} <= set(told)
 

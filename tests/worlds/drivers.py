@@ -13,6 +13,7 @@ from pathlib import Path
 
 from prade import Budget
 from prade.core.errors import PradeError
+from prade.core.execution import Execution
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.release.release import Release
@@ -40,7 +41,7 @@ class World:
         self.ledger = ledger_for(TOWN_PLAN, self.home / "budget.ledger", self.cap)
 
     def measure(self, **more):
-        return measure(TOWN_PLAN, IN_TOWNS, self.place, self.ledger, threads=1, **more)
+        return measure(TOWN_PLAN, IN_TOWNS, self.place, self.ledger, execution=Execution(1), **more)
 
     def measure_and_tell(self, **more):
         """Measure, and keep what was drawn where a kill does not reach it."""

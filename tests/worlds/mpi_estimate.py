@@ -9,12 +9,12 @@ import sys
 from mpi4py.futures import MPIPoolExecutor
 
 from prade import Release
-from prade.core.workers import Workers
+from prade.core.execution import Execution
 from prade.estimating.levels.kept_estimates import estimates_of
 from worlds.many_places import bits, public
 
 if __name__ == "__main__":
     with MPIPoolExecutor() as executor:
-        workers = Workers.of(1, executor)
-        estimates = estimates_of(Release.load(sys.argv[1]), public(), workers=workers)
+        workers = Execution(1, executor)
+        estimates = estimates_of(Release.load(sys.argv[1]), public(), execution=workers)
         print(workers.number, hashlib.sha256(b"".join(bits(estimates))).hexdigest())

@@ -30,7 +30,7 @@ import numpy as np
 import opendp.measurements
 import pytest
 
-import prade.core.progress
+import prade.core.execution
 
 Observed = dict[str, Any]
 
@@ -180,7 +180,7 @@ def _record_progress(patch: pytest.MonkeyPatch, told: list[Any]) -> None:
     def bar(*, shown: bool | None = None) -> Iterator[Any]:
         yield lambda *arguments: told.append(arguments)
 
-    patch.setattr(prade.core.progress, "progress_bar", bar)
+    patch.setattr(prade.core.execution, "progress_bar", bar)
 
 
 @contextmanager

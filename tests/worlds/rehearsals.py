@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prade.reporting.packing import packed
+from prade.reporting.html import packed
 
 EPSILONS = ("0.1", "0.3", "1", "3", "10")
 COLUMNS = {

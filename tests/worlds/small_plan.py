@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from prade import Budget, Column, Schema, Unit, Workload
+from prade.core.execution import Execution
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
@@ -45,7 +46,9 @@ class Runs:
     def measured(self, kind: Any, table: pa.Table, plan: Plan = PLAN, *, broken: str = "") -> Observed:
         """`measure`, in Python; what it returns and tells its caller's `progress` is observed, too."""
         with self.given(kind, table) as private, observing(self.home, broken=broken) as found:
-            release = measure(plan, private, "release", ledger_for(plan, LEDGER), progress=self.told(found), threads=1)
+            release = measure(
+                plan, private, "release", ledger_for(plan, LEDGER), execution=Execution(1, progress=self.told(found))
+            )
             found["release"] = repr(release), [each.tolist() for part in release.noisy for each in part]
         return found
 

@@ -28,7 +28,7 @@ from prade.core.errors import EstimationError, PradeError
 from prade.data.encoding import Coded
 from prade.data.information import Information
 from prade.data.prior import Prior
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
 from prade.estimating.levels.descent import GroupEstimate

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, PreciseMean
 from prade.core.errors import EstimationError
-from prade.core.means import PreciseMean
 from prade.core.numbers import exact, whole
 from prade.estimating.base import Estimator, check
 from prade.estimating.estimate import Estimate, Report, Status, TraceRow
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from prade.data.prior import Prior
     from prade.estimating.layout import Layout
     from prade.privacy.budget import Budget
-    from prade.privacy.unit import Unit
-    from prade.release.measurement import Measurement
+    from prade.privacy.protection import Unit
+    from prade.release.release import Measurement
 
 
 SMALLEST_VARIANCE = 1e-9  # of a sum of counts, because an answer may be declared exact
@@ -118,7 +117,7 @@ def number_of_rows(measurements: Sequence[Measurement]) -> float:
     variances.
 
     >>> from prade import Schema
-    >>> from prade.release.measurement import Measurement
+    >>> from prade.release.release import Measurement
     >>> part = everybody(Schema.from_mbi({"sex": 2}), "sex")
     >>> number_of_rows([Measurement(part, [90], scale=2.0), Measurement(part, [100], scale=1.0)])
     98.0

@@ -15,21 +15,20 @@ from numpy.typing import NDArray
 from prade.baselines.base import ask_total, check_settings, judged, number_of_rows
 from prade.core.arrays import Ints, smallest_unsigned
 from prade.core.errors import EstimationError
+from prade.core.execution import single_threaded_blas
 from prade.core.numbers import exact
-from prade.core.threads import single_threaded_blas
 from prade.data.encoding import Coded
 from prade.data.prior import Prior
 from prade.estimating.base import check
 from prade.measuring.adaptive.session import Door, Misfit
 from prade.privacy.budget import Budget
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.queries.parts import Marginal, Part
 from prade.queries.workload import Workload
 
 if TYPE_CHECKING:
     from prade.estimating.estimate import Estimate
     from prade.estimating.layout import Layout
-    from prade.release.measurement import Measurement
+    from prade.release.release import Measurement
 
 Singles = NDArray[np.float32]
 MEMORY = 0.5  # of the largest error: its moving average keeps this share of itself

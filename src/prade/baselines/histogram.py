@@ -12,14 +12,13 @@ from prade.baselines.base import ask_total, check_settings, judged, number_of_ro
 from prade.core.errors import EstimationError
 from prade.core.numbers import exact
 from prade.data.prior import Prior
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:
     from prade.estimating.estimate import Estimate
     from prade.estimating.layout import Layout
     from prade.measuring.adaptive.session import Door
-    from prade.release.measurement import Measurement
+    from prade.release.release import Measurement
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Histogram:
     Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis (2006).
 
     >>> from prade import Schema
-    >>> from prade.release.measurement import Measurement
+    >>> from prade.release.release import Measurement
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> answer = Measurement(Marginal.of(schema, ["a", "b"]), [60, -4, 20, 20], 5.0)
     >>> Histogram().fit(Prior.uniform(schema), [answer], total=100).weights

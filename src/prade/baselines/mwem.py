@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prade.data.prior import Prior
     from prade.estimating.estimate import Estimate
     from prade.estimating.layout import Layout
-    from prade.release.measurement import Measurement
+    from prade.release.release import Measurement
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class MWEM:
     of a marginal as a whole: McKenna, Sheldon, Miklau: Graphical-model based estimation and inference (2019).
 
     >>> from prade import Schema
-    >>> from prade.release.measurement import Measurement
+    >>> from prade.release.release import Measurement
     >>> from prade.data.prior import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> workload = Workload.all_marginals(schema, 1)

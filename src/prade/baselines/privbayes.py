@@ -19,14 +19,13 @@ from prade.data.joint import joint_codes
 from prade.data.prior import Prior
 from prade.measuring.adaptive.session import Dependence, Door
 from prade.privacy.budget import Budget
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
     from prade.estimating.estimate import Estimate
     from prade.estimating.layout import Layout
-    from prade.release.measurement import Measurement
+    from prade.release.release import Measurement
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class PrivBayes:
     measured.
 
     >>> from prade import Schema
-    >>> from prade.release.measurement import Measurement
+    >>> from prade.release.release import Measurement
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> a, chain = Marginal.of(schema, ["a"]), Marginal.of(schema, ["a", "b"])
     >>> answers = [Measurement(a, [300, 100], 1.0), Measurement(chain, [300, -2, 0, 100], 1.0)]

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from prade.cli.console import FILE
 from prade.cli.csv_options import csv_options
-from prade.cli.main import examples, prade, result
+from prade.cli.main import FILE, examples, prade, result
+from prade.cli.options import public_files
 from prade.cli.planning_commands import SHOWN, as_json, rows_per_person, weight
-from prade.cli.public_options import public_files
 
 if TYPE_CHECKING:
-    from prade.data.groups import Groups
-    from prade.data.public import Public
-    from prade.data.schema import Schema
+    from prade.data.declare.groups import Groups
+    from prade.data.declare.schema import Schema
+    from prade.data.public.public import Public
     from prade.planning.invariants import Breach
 
 
@@ -80,14 +79,14 @@ def _check_public(
     as_json: bool,
 ) -> None:
     """Show how public files fit a schema."""
+    from prade.data.declare.groups import Groups
+    from prade.data.declare.schema import Schema
     from prade.data.encoding import outside
-    from prade.data.groups import Groups
-    from prade.data.public_table import PublicTable
-    from prade.data.schema import Schema
-    from prade.planning.coverage import groups_with_public_rows, left_out_in_words, unlisted_groups
+    from prade.data.public.table import PublicTable
+    from prade.planning.plan import groups_with_public_rows, left_out_in_words, unlisted_groups
     from prade.planning.task import recurring_names
     from prade.privacy.budget import Budget
-    from prade.privacy.unit import Unit
+    from prade.privacy.protection import Unit
 
     declared, table = Schema.load(schema_file), PublicTable(public_files(public, weight))
     listed = Groups.of(groups_file)
@@ -129,7 +128,7 @@ def _check_public(
 
 def _broken_rules(schema: Schema, rows: Public, listed: Groups) -> list[Breach]:
     """How often the public rows break each rule. Published totals that do not fit the groups are refused."""
-    from prade.data.invariants import PublishedTotals
+    from prade.data.declare.schema import PublishedTotals
     from prade.planning.invariants import breaches, published_totals
 
     if not listed.names and any(isinstance(each, PublishedTotals) and each.level for each in schema.invariants):

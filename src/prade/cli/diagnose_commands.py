@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from prade.cli.console import FILE, need_file, text_table
-from prade.cli.main import examples, prade, remark, result
+from prade.cli.main import FILE, examples, need_file, prade, remark, result, text_table
+from prade.cli.options import named_files, public_again
 from prade.cli.planning_commands import as_json
-from prade.cli.public_options import named_files, public_again
 from prade.cli.release_commands import release_folder
 
 
@@ -49,7 +48,7 @@ def diagnose(
     lower bound of any group, sampling what random sampling alone would lead to, and noise_units the difference in units
     of the noise. This command spends nothing.
     """
-    from prade.data.tables import table_suffix, write_table
+    from prade.data.read.tables import table_suffix, write_table
     from prade.release.release import Release
 
     if output is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from prade.cli.console import text_table
+from prade.cli.main import text_table
 
 if TYPE_CHECKING:
     from prade.scoring.evaluation import Evaluation

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
-from prade.cli.main import examples, remark, result
+from prade.cli.main import FILE, examples, need_new_file, remark, result
 from prade.cli.planning_commands import SHOWN, as_json, force, schema
-from prade.core.errors import DataError
-from prade.core.words import many
+from prade.core.errors import DataError, many
 
 if TYPE_CHECKING:
-    from prade.data.codebook import Labelling
-    from prade.data.schema import Schema
+    from prade.data.declare.display import Labelling
+    from prade.data.declare.schema import Schema
 
 
 @schema.command()
@@ -42,8 +40,8 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool, as_j
     Labels are for readers. A plan measures and costs the same with them and without. Give the folder of a release to
     label what was measured already.
     """
-    from prade.data.codebook import Codebook
-    from prade.release.file_names import LABELS
+    from prade.data.declare.display import Codebook
+    from prade.release.release import LABELS
 
     is_release = Path(schema_file).is_dir()
     written = output or (str(Path(schema_file) / LABELS) if is_release else schema_file)
@@ -71,7 +69,7 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool, as_j
 
 def _schema_of(path: str) -> Schema:
     """Return the schema in a file, or that of the release in a folder."""
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
     from prade.release.release import Release
 
     return Release.load(path).plan.schema if Path(path).is_dir() else Schema.load(path)

@@ -16,13 +16,14 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 
-from prade.core.errors import BudgetError, PradeError, Remark
+from prade.core.errors import BudgetError, DataError, PradeError, Remark
 from prade.core.interrupts import INTERRUPTED, interrupted, second_ends
 from prade.core.version import __version__
 
@@ -96,7 +97,7 @@ def _spent(ctx: click.Context, error: BaseException) -> str:
     """Return the sentence on what a run spent, with which every failure of a command that spends ends."""
     if ctx.invoked_subcommand not in SPENDING:
         return ""
-    from prade.release.spending import NOTHING, spending_of
+    from prade.release.payment import NOTHING, spending_of
 
     return spending_of(error) or NOTHING  # without a note, the command line was wrong and nothing was run
 
@@ -161,7 +162,7 @@ def result(value: Any, words: str, as_json: bool) -> None:
 
 def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
-    commands = ("planning", "check", "label", "plan", "ledger", "release", "answer", "diagnose", "report")
+    commands = ("planning", "check", "label", "plan", "ledger", "release", "diagnose", "report")
     for module in (*(f"{name}_commands" for name in commands), "demo"):
         importlib.import_module(f"prade.cli.{module}")
     # in the order of their use, whichever module was imported first; commands of others come last
@@ -193,3 +194,65 @@ def _leave(code: int) -> NoReturn:
         with suppress(OSError):
             stream.flush()
     os._exit(code)
+
+
+# The shell completes it as a file or folder. Click does not check it: the code that opens the file has better error
+# messages, and the argument may also be a database address or a pattern of files.
+FILE = click.Path(readable=False)
+
+
+def need_folder(path: str | os.PathLike[str]) -> None:
+    """Check that `path` can be written, so that a command fails before the work and not after it."""
+    folder = Path(path).absolute().parent
+    if not folder.exists():
+        raise DataError(f"there is no folder {folder}; make it first")
+    if not folder.is_dir():
+        raise DataError(f"{folder} is a file, not a folder; choose another folder")
+    if not os.access(folder, os.W_OK):
+        raise DataError(f"you don't have permission to write to {folder}; choose another folder")
+
+
+def need_file(path: str | os.PathLike[str]) -> None:
+    """Check as `need_folder` does, and that `path` is not itself a folder."""
+    if Path(path).is_dir():
+        raise DataError(f"{path} is a folder; give the name of a file to write")
+    need_folder(path)
+
+
+def need_new_file(path: str | os.PathLike[str], force: bool, option: str = "-o") -> None:
+    """Check as `need_file` does, and that nothing is lost: a file that exists is replaced with --force only."""
+    need_file(path)
+    if Path(path).exists() and not force:
+        raise DataError(f"{path} exists already; give another name with {option}, or add --force to replace it")
+
+
+def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Format rows as a table: a header line, numbers aligned to the right, the same number of decimals in each column.
+
+    >>> print(text_table([{"STATE": 17, "count": 9.5, "share": 0.25}, {"STATE": 39, "count": 1200, "share": 1.0}]))
+    STATE    count   share
+       17      9.5  0.2500
+       39  1,200.0  1.0000
+    """
+    if not rows:
+        return "no rows"
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    texts = [[name, *_texts(values)] for name, values in columns.items()]
+    numeric = [all(isinstance(value, (int, float, type(None))) for value in values) for values in columns.values()]
+    padded = [
+        [text.rjust(width) if is_numeric else text.ljust(width) for text in column]
+        for column, is_numeric in zip(texts, numeric, strict=True)
+        for width in [max(map(len, column))]
+    ]
+    return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    """Format a column's cells: four decimals if all of its numbers are below ten, otherwise one."""
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    style = ".4f" if all(abs(number) < 10 for number in numbers) else ",.1f"
+    decimal = any(isinstance(value, float) for value in values)
+    return [
+        "" if value is None else format(value, style) if decimal and isinstance(value, (int, float)) else str(value)
+        for value in values
+    ]

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.console import FILE, need_new_file, text_table
 from prade.cli.csv_options import csv_options
-from prade.cli.main import examples, prade, remark, result
-from prade.cli.planning_commands import advice_of, as_json, facts_of, force, planning, task_of
-from prade.cli.worker_options import Where, cuda_option, worker_options
+from prade.cli.main import FILE, examples, need_new_file, prade, remark, result, text_table
+from prade.cli.options import Where, worker_options
+from prade.cli.planning_commands import as_json, facts_of, force, planning, task_of
 
 if TYPE_CHECKING:
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
-    from prade.tuning.exploration import Exploration
+    from prade.tuning.explore import Exploration
 
 TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
 PAGE = "explore.html"
@@ -30,7 +29,6 @@ PAGE = "explore.html"
 @click.option("--no-page", is_flag=True, help="Write no page about several budgets.")
 @force
 @worker_options
-@cuda_option
 @as_json
 @examples(
     "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
@@ -48,7 +46,6 @@ def plan(
     effort: float,
     seconds: float | None,
     where: Where,
-    cuda: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -66,7 +63,7 @@ def plan(
         raise click.UsageError("several budgets are compared by rehearsal: leave out --no-tune, or give one budget")
     if not several and (page or no_page):
         raise click.UsageError("--page and --no-page are for several budgets, as in --epsilon 0.1,1,10")
-    limits = {"effort": effort, "seconds": seconds, "cuda": cuda}
+    limits = {"effort": effort, "seconds": seconds}
     if several:
         named = str(Path(output).with_name(PAGE)) if page is None else page
         _several(output, None if no_page else named, force, limits, where, as_json, options)
@@ -80,27 +77,21 @@ def plan(
 def _one(
     output: str, force: bool, tune: bool, limits: dict[str, Any], where: Where, as_json: bool, options: dict[str, Any]
 ) -> None:
-    from prade.core.progress import progress_bar
     from prade.pipeline import plan as make_plan
-    from prade.planning.coverage import (
-        columns_left_out,
-        groups_with_public_rows,
-        left_out_in_words,
-        unlisted_groups,
-    )
+    from prade.planning.plan import columns_left_out, groups_with_public_rows, left_out_in_words, unlisted_groups
 
     need_new_file(output, force)
     task, table = task_of(**options)
     _remark_on(task, [task.budget])
-    with where.rehearsing(cuda=limits["cuda"]).arguments() as how, progress_bar() as progress:
-        made = make_plan(task, table, tune=tune, progress=progress, **limits, **how)
+    with where.execution() as execution:
+        made = make_plan(task, table, tune=tune, execution=execution, **limits)
     made.save(output)
     if tune:
-        remark(advice_of(made) if made.expected else TOO_SMALL)
+        remark(made.advice if made.expected else TOO_SMALL)
     occurring, in_words = groups_with_public_rows(table.rows(task.schema, task.groups), task.groups)
     covered = [in_words, *left_out_in_words(columns_left_out(made), unlisted_groups(made.schema, made.groups))]
     lines = [made.describe(), *filter(None, covered), made.promise(), f"The plan is in {output}."]
-    facts = {"file": output, "advice": advice_of(made), **facts_of(made), "groups_with_public_rows": occurring}
+    facts = {"file": output, "advice": made.advice, **facts_of(made), "groups_with_public_rows": occurring}
     result(facts, "\n".join(lines), as_json)
 
 
@@ -129,11 +120,9 @@ def _several(
     options: dict[str, Any],
 ) -> None:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
-    from prade.core.progress import progress_bar
     from prade.reporting.explore_page import write_explore
-    from prade.reporting.packing import packed
-    from prade.tuning.exploration import plan_file
-    from prade.tuning.explore import budgets_of, explore
+    from prade.reporting.html import packed
+    from prade.tuning.explore import budgets_of, explore, plan_file
 
     kind = "epsilon" if options["epsilon"] else "rho"
     amounts = [amount.strip() for amount in options[kind].split(",")]
@@ -147,8 +136,8 @@ def _several(
         if Path(page).absolute() in [path.absolute() for path in plans]:
             raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
-    with where.rehearsing(cuda=limits["cuda"]).arguments() as how, progress_bar() as progress:
-        explored = explore(task, table, budgets, progress=progress, **limits, **how)
+    with where.execution() as execution:
+        explored = explore(task, table, budgets, execution=execution, **limits)
     if page is not None:
         write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)
     files = [str(path) for path in explored.save_plans(output)]  # last: who finds the plans finds the page too

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
-from prade.cli.main import Command, examples, prade, remark, result
-from prade.cli.public_options import public_files
-from prade.core.effort import EFFORT
+from prade.cli.main import FILE, Command, examples, need_new_file, prade, remark, result
+from prade.cli.options import public_files
+from prade.core.execution import EFFORT
 
 if TYPE_CHECKING:
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.planning.plan import Plan
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
@@ -90,8 +89,8 @@ def infer(
 
     Read the draft, and correct it from the codebook.
     """
+    from prade.data.declare.schema import Schema
     from prade.data.encoding import outside
-    from prade.data.schema import Schema
 
     need_new_file(output, force)
     source = public_files(public).source()
@@ -240,9 +239,9 @@ def task_of(
     dataset: str | None,
 ) -> tuple[Task, PublicTable]:
     """Build the task and the public table from the options."""
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.planning.task import Task
-    from prade.privacy.unit import Unit
+    from prade.privacy.protection import Unit
     from prade.release.release import Release
 
     if (not public and previous is None) or (previous is not None and weight is not None):
@@ -270,16 +269,9 @@ def task_of(
     return task, PublicTable(public_files(public, weight))
 
 
-def advice_of(plan: Plan) -> str:
-    """Say whether to measure, by the rehearsals."""
-    from prade.planning.expected import advice_of as advice
-
-    return advice(plan.expected)
-
-
 def facts_of(plan: Plan) -> dict[str, Any]:
     """Return a plan's cost, promise and expected error, for JSON."""
-    from prade.planning.coverage import columns_left_out
+    from prade.planning.plan import columns_left_out
 
     return {
         "plan": plan.hash,

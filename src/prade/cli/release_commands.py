@@ -7,25 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.console import FILE, need_file, need_folder
 from prade.cli.csv_options import csv_options
 from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
-from prade.cli.main import examples, prade, remark, result
+from prade.cli.main import FILE, examples, need_file, need_folder, prade, remark, result
+from prade.cli.options import (
+    THREADS,
+    Where,
+    named_files,
+    public_again,
+    public_table,
+    said_paths,
+    worker_options,
+)
 from prade.cli.planning_commands import (
-    advice_of,
     as_json,
     facts_of,
     planning,
     spending,
     task_of,
 )
-from prade.cli.public_options import named_files, public_again, public_table, said_paths
-from prade.cli.worker_options import THREADS, Where, cuda_option, worker_options
 from prade.core.errors import DataError
-from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
+from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS
 
 if TYPE_CHECKING:
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
@@ -70,11 +75,10 @@ def measure(
     nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, sqlite://file.db/table,
     postgres://user@host/database/table or spark://host:port/database.table.
     """
-    from prade.core.progress import progress_bar
+    from prade.core.execution import Execution, progress_bar
     from prade.pipeline import measure as run_measure
-    from prade.planning.plan import Plan
-    from prade.planning.public_of_plan import plan_with_checked_files
-    from prade.release.spending import spending_stated
+    from prade.planning.plan import Plan, plan_with_checked_files
+    from prade.release.payment import spending_stated
 
     with spending_stated() as spending:
         named = named_files(public)
@@ -83,7 +87,7 @@ def measure(
         payer = payer_for(plan, output, ledger_file, as_json)
         terms |= {"cap": payer.cap, "public": named}
         with progress_bar() as progress:
-            release = run_measure(plan, private, output, payer.ledger, progress=progress, **terms)
+            release = run_measure(plan, private, output, payer.ledger, execution=Execution(progress=progress), **terms)
         if payer.cap is not None:
             _remark_new(payer.ledger, plan.dataset)
         facts, words = _measured(release, output, payer.ledger, spending.paid)
@@ -144,7 +148,6 @@ def _looks_empty(release: Release) -> bool:
     help="map weights answers by their noise; two-stage and ide are the paper's. [default: the plan's]",
 )
 @worker_options
-@cuda_option
 @as_json
 @examples(
     "  prade estimate release\n  prade estimate release --workers 8\n"
@@ -155,7 +158,6 @@ def estimate(
     public: tuple[str, ...],
     estimator: EstimatorName | None,
     where: Where,
-    cuda: bool,
     as_json: bool,
 ) -> None:
     """Estimate every group of a RELEASE.
@@ -169,7 +171,7 @@ def estimate(
 
     release = Release.load(release_folder)
     table, used = public_table(release.plan, public)
-    estimates = _estimates(release, table, estimator, where, anew=_damaged(release), cuda=cuda)
+    estimates = _estimates(release, table, estimator, where, anew=_damaged(release))
     levels, lines = [], []
     for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
@@ -199,12 +201,10 @@ def _estimates(
     where: Where = THREADS,
     *,
     anew: bool = False,
-    cuda: bool = False,
 ) -> Estimates:
     """Estimate every group, starting from this public table."""
     from dataclasses import replace
 
-    from prade.core.progress import progress_bar
     from prade.pipeline import estimate as make_estimates
     from prade.planning.settings import Settings
 
@@ -212,15 +212,13 @@ def _estimates(
     settings = release.plan.settings or Settings()
     if estimator is not None:
         settings = replace(settings, estimator=estimator)
-    with where.arguments() as how, progress_bar() as progress:
-        how |= {"cuda": cuda, "progress": progress}
-        return make_estimates(release, public, settings=settings, anew=anew, **how)
+    with where.execution() as execution:
+        return make_estimates(release, public, settings=settings, anew=anew, execution=execution)
 
 
 def _need_writable_estimates(release: Release, anew: bool = False) -> None:
     """Check that estimates can be written to the release folder, before they are made."""
-    from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-    from prade.release.file_names import ESTIMATES
+    from prade.release.derived_files import ESTIMATES, KEPT_ESTIMATES, is_kept
 
     if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)
@@ -265,7 +263,6 @@ def sample(
     Every group gets its estimated number of rows. Each row has values of public rows, and the command says how many
     have all values of one public row. A run that was killed goes on where it was. This command spends nothing.
     """
-    from prade.core.progress import progress_bar
     from prade.pipeline import write_sample
     from prade.release.release import Release
     from prade.sampling.row_files import Output
@@ -276,15 +273,15 @@ def sample(
     need_folder(release.path / SYNTHETIC if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
     table, used = public_table(release.plan, public)
-    with where.arguments() as how, progress_bar() as progress:
-        written = write_sample(release, output, table, seed=seed, progress=progress, **form, **how)
+    with where.execution() as execution:
+        written = write_sample(release, output, table, seed=seed, execution=execution, **form)
     facts, words = _sampled(written)
     result({**facts, "public": used}, words, as_json)
 
 
 def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
     """Describe synthetic rows, as JSON and in words."""
-    from prade.data.copied_share import copies_in_words
+    from prade.data.read.files import copies_in_words
 
     path = f"{written.path}/" if written.path.is_dir() else str(written.path)
     facts = {"file": path, "rows": written.rows, "columns": written.columns, "copied": written.copied}
@@ -315,7 +312,6 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table alone is expected to be better.")
 @worker_options
-@cuda_option
 @as_json
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
@@ -333,7 +329,6 @@ def synthesize(
     effort: float,
     seconds: float | None,
     where: Where,
-    cuda: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -342,12 +337,12 @@ def synthesize(
     The stages are plan, measure, estimate, sample and report. The plan is kept beside the folder as RELEASE.plan.toml.
     A run after an interruption continues with this plan, and the ledger is charged once.
     """
-    from prade.release.spending import spending_stated
+    from prade.release.payment import spending_stated
 
     with spending_stated():
         terms: dict[str, Any] = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
         terms |= {"effort": effort, "seconds": seconds}
-        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, cuda=cuda, **terms)
+        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, **terms)
 
 
 def _synthesize(
@@ -360,11 +355,9 @@ def _synthesize(
     options: dict[str, Any],
     *,
     tune: bool,
-    cuda: bool,
     **terms: Any,
 ) -> None:
     """Run all five stages, and show what each has made."""
-    from prade.core.progress import progress_bar
     from prade.pipeline import synthesize as run_all
     from prade.privacy.ledger import Ledger
     from prade.release.terms import Terms
@@ -382,7 +375,7 @@ def _synthesize(
         if stage == "plan":
             facts.update(facts_of(outcome))
             if tune:
-                remark(advice_of(outcome))
+                remark(outcome.advice)
             show(outcome.describe())
         elif stage == "measure":
             if new:
@@ -396,7 +389,6 @@ def _synthesize(
 
     ask = ask_cap if not as_json and at_a_terminal() else None
     wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
-    with where.rehearsing(cuda=cuda).arguments() as how, progress_bar() as progress:
-        told: dict[str, Any] = {"on_stage": show_stage, "progress": progress}
-        page = str(run_all(task, private, table, output, wanted, seed=seed, cuda=cuda, **told, **how))
-    result({**facts, "report": page}, page, as_json)
+    with where.execution() as execution:
+        page = run_all(task, private, table, output, wanted, seed=seed, on_stage=show_stage, execution=execution)
+    result({**facts, "report": str(page)}, str(page), as_json)

@@ -1,11 +1,16 @@
-"""Compiled functions: how the inner loops of this project are made."""
+"""Compiled functions without the interpreter's lock: the inner loops of this project, systematic samples, LAPACK."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from ctypes import CFUNCTYPE, byref, c_char, c_int64, c_void_p
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+
+from prade.core.arrays import Floats, Ints
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -13,3 +18,96 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 def compiled(function: Kernel) -> Kernel:
     """Compile a function; it runs without the interpreter's lock, and its machine code is kept on disk."""
     return cast(Kernel, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+
+
+def systematic(weights: Floats, n: int, offset: float) -> Ints:
+    """Systematic sample: n indices in rising order, index j about n weights_j / sum(weights) times.
+
+    The indices are laid end to end, each as long as its weight; n equally spaced marks, the first at `offset` (0 to 1)
+    of the space between two, each pick the index that they fall on.
+
+    >>> systematic(np.array([0.5, 0.0, 0.25, 0.25]), 4, 0.5)
+    array([0, 0, 2, 3])
+    """
+    return marked(np.cumsum(weights), n, offset)
+
+
+def marked(edges: Floats, n: int, offset: float) -> Ints:
+    """As `systematic`, from the cumulative sum of the weights."""
+    # rounding may carry the last mark to the end, where it would pick an index without weight
+    return _passed(edges, int(n), float(offset), edges[-1] / max(n, 1), np.nextafter(edges[-1], 0.0))
+
+
+@compiled
+def _passed(edges: Floats, n: int, offset: float, space: float, last: float) -> Ints:
+    """How many edges each mark has passed: marks and edges rise, so one walk along both is enough."""
+    passed = np.empty(n, np.int64)
+    j = 0
+    for k in range(n):
+        mark = min((k + offset) * space, last)
+        while j < len(edges) and edges[j] <= mark:
+            j += 1
+        passed[k] = j
+    return passed
+
+
+# ---------------------------------------------------------------------- LAPACK, without the interpreter's lock
+
+# scipy's functions for these routines hold the lock, so that threads would wait for each other. But scipy also gives
+# their addresses, to modules in Cython: numba finds them, and ctypes releases the lock while it calls one.
+
+BLOCK = 64  # columns that LAPACK turns together, at most
+
+
+def tridiagonal(matrix: Floats, vectors: Floats) -> tuple[Floats, Floats, Floats]:
+    """The diagonal of T = Q' M Q for a symmetric M, what is beside it, and the vectors [vectors, cells] turned by Q.
+
+    T has nothing elsewhere, and the columns of Q are directions at right angles to each other. M is read on and below
+    its diagonal. Both arguments stay unchanged.
+
+    >>> diagonal, beside, turned = tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]]), np.ones((1, 2)))
+    >>> diagonal.tolist(), abs(beside).tolist(), abs(turned).tolist()
+    ([2.0, 3.0], [1.0], [[1.0, 1.0]])
+    """
+    cells = len(matrix)
+    if matrix.shape != (cells, cells) or vectors.ndim != 2 or vectors.shape[1] != cells:
+        raise ValueError(f"a matrix of {matrix.shape} and vectors of {vectors.shape}: give [n, n] and [vectors, n]")
+    reflections = np.array(matrix, np.float64, order="F")  # copies in LAPACK's order, for it writes over them
+    turned = np.array(vectors, np.float64, order="C")  # for LAPACK, each is a column
+    diagonal, beside, sizes = np.empty(cells), np.empty(max(cells - 1, 0)), np.empty(max(cells - 1, 0))
+    if not cells:
+        return diagonal, beside, turned
+    room = np.empty(BLOCK * (max(cells, len(turned)) + BLOCK + 1))
+    _call("dsytrd", b"L", cells, reflections, cells, diagonal, beside, sizes, room, len(room))
+    given = (cells, len(turned), reflections, cells, sizes, turned, cells, room, len(room))
+    _call("dormtr", b"L", b"L", b"T", *given)
+    return diagonal, beside, turned
+
+
+def _call(name: str, *given: bytes | int | Floats) -> None:
+    """Call one of LAPACK's routines, which takes the address of each argument and, last, of where to say what failed.
+
+    Whole numbers have 64 bits here. In scipy's LAPACK they have 32, or in some builds 64: those are the first half of
+    ours, as the processors that numba knows store the low half first.
+    """
+    failed = c_int64(0)
+    addresses: list[Any] = []
+    for each in given:
+        if isinstance(each, np.ndarray):
+            assert each.dtype == np.float64
+            assert each.flags.c_contiguous or each.flags.f_contiguous
+            addresses.append(each.ctypes.data)
+        else:
+            addresses.append(byref(c_char(each) if isinstance(each, bytes) else c_int64(each)))
+    _routine(name, len(given) + 1)(*addresses, byref(failed))
+    if failed.value:
+        raise AssertionError(f"LAPACK's {name} refused its arguments: info is {failed.value}")
+
+
+@cache
+def _routine(name: str, arguments: int) -> Callable[..., None]:
+    """A routine of LAPACK; numba and scipy are loaded when it is first called, because that takes a while."""
+    from numba.extending import get_cython_function_address
+
+    address = get_cython_function_address("scipy.linalg.cython_lapack", name)
+    return CFUNCTYPE(None, *[c_void_p] * arguments)(address)

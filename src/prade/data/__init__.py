@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from prade.data.column import Column as Column
+    from prade.data.declare.column import Column as Column
+    from prade.data.declare.groups import Groups as Groups
+    from prade.data.declare.schema import Schema as Schema
     from prade.data.decoding import Decoder as Decoder
     from prade.data.encoding import Coded as Coded
     from prade.data.encoding import encode as encode
     from prade.data.encoding import outside as outside
-    from prade.data.groups import Groups as Groups
     from prade.data.prior import Prior as Prior
-    from prade.data.public import Public as Public
-    from prade.data.public_table import PublicTable as PublicTable
-    from prade.data.schema import Schema as Schema
+    from prade.data.public.public import Public as Public
+    from prade.data.public.table import PublicTable as PublicTable
 
 _HOMES = {
     "Coded": "prade.data.encoding",
-    "Column": "prade.data.column",
+    "Column": "prade.data.declare.column",
     "Decoder": "prade.data.decoding",
-    "Groups": "prade.data.groups",
+    "Groups": "prade.data.declare.groups",
     "Prior": "prade.data.prior",
-    "Public": "prade.data.public",
-    "PublicTable": "prade.data.public_table",
-    "Schema": "prade.data.schema",
+    "Public": "prade.data.public.public",
+    "PublicTable": "prade.data.public.table",
+    "Schema": "prade.data.declare.schema",
     "encode": "prade.data.encoding",
     "outside": "prade.data.encoding",
 }

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.data.column import LARGEST_WHOLE
+from prade.data.declare.column import LARGEST_WHOLE
 
 if TYPE_CHECKING:
     import pyarrow as pa

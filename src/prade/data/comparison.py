@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import WorkloadError
-from prade.data.column import Column, days
-from prade.data.values import plain_value, some_of
+from prade.data.declare.column import Column, days, plain_value, some_of
 
 Mask = NDArray[np.bool_]
 ORDER = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}

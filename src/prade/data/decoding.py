@@ -1,6 +1,6 @@
 """Turning codes back into a table like the public one: same types, same column order, missing cells where coded.
 
-The numbers of a row are those of a public row with the same codes (`prade.data.donors`), as far as there is one. A
+The numbers of a row are those of a public row with the same codes (`prade.data.public.donors`), if there is one. A
 column that has no donor takes a public value of its bin, in proportion to how often it occurs (or to the weights of its
 rows). Both preserve heaping at round numbers and the shape of the tails. If the public table has no value in a bin,
 numbers are drawn uniformly from it.
@@ -14,31 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats, Ints
-from prade.core.chances import Chances
+from prade.core.arrays import Chances, Flags, Floats, Ints
 from prade.core.errors import DataError
-from prade.core.threads import cores, finishing
+from prade.core.execution import cores, finishing
 from prade.data.cells import one_piece
-from prade.data.column import Column
 from prade.data.columns import AT_ONCE, Columns
-from prade.data.copies import Copies
-from prade.data.declared_types import DeclaredTypes, Frame, Like, check_like
-from prade.data.donors import Donors
+from prade.data.declare.column import Column
 from prade.data.matching import numbers_of
 from prade.data.menus import Menu, menu_of_public, menu_of_schema
-from prade.data.tables import plain_cells, read_table
+from prade.data.public.donors import Copies, Donors
+from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
+from prade.data.read.tables import plain_cells, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from prade.data.declare.schema import Schema
     from prade.data.joint import Joint
-    from prade.data.schema import Schema
 
 
 class Decoder:
     """Turns codes into a table; made by `Decoder.fit` from a public table or by `Decoder.plain` from a schema alone.
 
-    >>> from prade.data.schema import Column, Schema
+    >>> from prade.data.declare.schema import Column, Schema
     >>> from prade.data.encoding import encode
     >>> schema = Schema([Column("PAY", "numeric", edges=[1000, 2000], integer=True, min=0)])
     >>> public = {"PAY": [500, 1500, 1500, 9000]}

@@ -18,20 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import smallest_unsigned
-from prade.core.errors import DataError
-from prade.core.threads import finishing
-from prade.core.words import many
+from prade.core.errors import DataError, many
+from prade.core.execution import finishing
 from prade.data.cell_types import python_values
 from prade.data.cells import one_piece
-from prade.data.column import Column
 from prade.data.columns import Columns
+from prade.data.declare.column import Column
 from prade.data.decoding import Decoder
 from prade.data.joint import Joint
 from prade.data.matching import code_cells, numbers_of
-from prade.data.tables import plain_cells, read_table, write_table
+from prade.data.read.tables import plain_cells, read_table, write_table
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 __all__ = ["Coded", "Decoder", "encode", "outside", "read_table", "write_table"]
 
@@ -75,7 +74,7 @@ def encode(
     read on its own, and a cell of the wrong kind is a value outside the domain. `weight` names a column of row
     weights; it is for public tables only, because a negative or missing weight is an error.
 
-    >>> from prade.data.schema import Column, Schema
+    >>> from prade.data.declare.schema import Column, Schema
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65], missing=True)])
     >>> encode(schema, {"AGE": [3, 18, None, 70]}).codes["AGE"]
     array([0, 1, 3, 2], dtype=uint8)

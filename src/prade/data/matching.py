@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from prade.core.errors import DataError
 from prade.data.cells import clean_text, days_of, floats_of, is_text, plain_array, texts_of
-from prade.data.column import LARGEST_WHOLE
+from prade.data.declare.column import LARGEST_WHOLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.data.column import Column
+    from prade.data.declare.column import Column
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 DIGITS = 15  # numbers with this many digits are distinct as doubles

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import mass_per_cell, smallest_unsigned
-from prade.core.errors import DataError
-from prade.core.words import names_of
+from prade.core.errors import DataError, names_of
 from prade.data.encoding import Coded, encode, normalised
 from prade.data.joint import Codes, Joint
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 LARGEST_FULL_DOMAIN = 2**22
 

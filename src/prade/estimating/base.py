@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
-from prade.core.threads import several, single_threaded_blas
+from prade.core.execution import several, single_threaded_blas
 from prade.data.joint import Joint
 from prade.data.prior import Prior
 from prade.estimating.dual import Dual
@@ -21,7 +21,7 @@ from prade.estimating.layout import Layout
 from prade.estimating.radius import smallest_radius
 from prade.estimating.solvers import Solver, State, Tolerance, climb, state_at
 from prade.queries.workload import Workload
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 PATIENCE = 25  # steps; if answers that must hold exactly still do not, a linear programme decides whether they can
 

@@ -24,7 +24,7 @@ from prade.core.errors import PradeError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 Relation = Literal["other states", "earlier years"]
 Array = NDArray[Any]
@@ -179,8 +179,8 @@ def _checked_years(years: Sequence[int], counts: dict[str, int]) -> tuple[int, .
 @cache
 def _schema(first: int = 1921, last: int = 2024) -> Schema:
     """The schema for people who arrived in the country between two years."""
-    from prade.data.column import days
-    from prade.data.schema import Schema
+    from prade.data.declare.column import days
+    from prade.data.declare.schema import Schema
 
     schema = Schema.load(Path(__file__).with_suffix(".toml"))
     low, high = days(datetime.date(first, 1, 1)), days(datetime.date(last, 12, 31))

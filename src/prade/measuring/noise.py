@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.errors import PradeError
-from prade.core.threads import cores
+from prade.core.execution import cores
 
 if TYPE_CHECKING:
     from prade.privacy.budget import Law

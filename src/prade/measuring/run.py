@@ -39,13 +39,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from prade.core.errors import BudgetError, DataError, PradeError
-from prade.core.files import replace_file
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy
+from prade.core.execution import Execution, Progress
+from prade.core.files import locked, new_locked_folder, remove_locked, replace_file
 from prade.core.interrupts import held_back
-from prade.core.locked_folders import locked, new_locked_folder, remove_locked
-from prade.core.progress import Progress
-from prade.core.remedies import Remedy
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.measuring.noise import add_noise
 from prade.measuring.refusals import refuse_same_contents, refuse_same_files
 from prade.measuring.source import Counting, EngineError, open_source
@@ -55,6 +53,7 @@ from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
 from prade.privacy.protection import refuse_weak
+from prade.release.payment import Spending, need_on_record, spending_stated
 from prade.release.release import (
     EXTRACT,
     FORMAT,
@@ -71,8 +70,6 @@ from prade.release.release import (
     read_manifest,
     sealed_text,
 )
-from prade.release.spending import Spending, spending_stated
-from prade.release.unrecorded_releases import need_on_record
 
 LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")
 
@@ -88,8 +85,7 @@ def measure(
     public: Any = None,
     weak_protection: bool = False,
     memory_limit: str | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Release:
     """Ask the private table the plan's questions, once, and keep the noisy answers in the folder.
 
@@ -97,7 +93,7 @@ def measure(
     unless `cap`, the most that may ever be spent on it, registers it with this expense. Other releases of the data set
     next to the folder must be on the ledger's record. If the folder already holds this plan's release, that release is
     returned: nothing is spent, and `private` is not read. A plan that was paid for but has no release here is refused,
-    unless `again` allows a second payment. `progress(what, done, all)` learns only what follows from the plan.
+    unless `again` allows a second payment. The progress of `execution` learns only what follows from the plan.
 
     Also refused: a private table that is among the plan's public files or is `public`, the table that estimates start
     from, because its rows would be published; and, unless `weak_protection` is True, a budget that protects little.
@@ -118,14 +114,14 @@ def measure(
         ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(folder).resolve()
         if (existing := _existing(plan, target, ledger, again)) is not None:
             return existing
-        told = partial(_tell, progress)
+        told = partial(_tell, execution.progress)
         _check(plan, target, ledger, cap, again, weak_protection)
         with (
             _counting(plan, private, public, memory_limit) as counting,
             staging_folder(target) as staging,
             traced(ledger) as trace,
         ):
-            makers = _prepare(plan, staging, counting.source.engine, threads)
+            makers = _prepare(plan, staging, counting.source.engine, execution.threads)
             with held_back():
                 entry = _reserve(plan, ledger, cap, again, target, spending, trace)
             counts = _counted(plan, counting, public, told)
@@ -133,7 +129,7 @@ def measure(
                 if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
                     return other
                 spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
-                failure = _draw_and_write(plan, counts, staging, target, trace, makers, threads, told)
+                failure = _draw_and_write(plan, counts, staging, target, trace, makers, execution.threads, told)
                 if failure is not None:  # raised here, where neither its context nor a frame leads back to a count
                     raise failure
                 return trace.ended(_finish(staging, target, plan, ledger))

@@ -23,18 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import WorkloadError
-from prade.core.threads import cores
-from prade.data.column import Column
-from prade.data.groups import KeyedGroups
+from prade.core.execution import cores
+from prade.data.declare.column import Column
+from prade.data.declare.groups import KeyedGroups
 from prade.data.matching import code_cells
 from prade.data.person_ids import exact_ids
 from prade.measuring.person_bound import MEMORY, PLACE, PersonRows, Records, hashed, record_type
 from prade.measuring.streams import Batch
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 Counts = NDArray[np.int64]
 MOST_COUNTS = 2**31  # each of them is kept in memory and gets noise

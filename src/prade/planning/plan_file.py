@@ -15,22 +15,18 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from prade.core.documents import toml_table
-from prade.core.errors import DataError, PradeError, WorkloadError
-from prade.core.words import closest
-from prade.data.csv_format import CsvFormat
-from prade.data.groups import Groups
-from prade.data.invariants import Invariant, invariants_of
-from prade.data.public_files import PublicFiles
-from prade.data.schema import Schema
-from prade.data.schema_file import content_of_table, one_line_arrays
-from prade.planning.expected import Expected, TargetError
+from prade.core.errors import DataError, PradeError, WorkloadError, closest
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Invariant, Schema, invariants_of
+from prade.data.declare.schema_file import one_line_arrays
+from prade.data.public.table import PublicFiles
+from prade.data.read.csv import CsvFormat
 from prade.planning.questions import Ask, Level
-from prade.planning.settings import IN_EARLIER_FILES, Settings
-from prade.planning.targets import Target, targets_of_tables
+from prade.planning.settings import IN_EARLIER_FILES, Expected, Settings, TargetError
+from prade.planning.task import Target, targets_of_tables
 from prade.privacy.budget import Budget, Law
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells, Part, Predicate
+from prade.privacy.protection import Unit
+from prade.queries.parts import Cells, Marginal, Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
 
@@ -151,7 +147,7 @@ def content_of_toml(text: str) -> Content:
     if version not in (1, VERSION) or type(version) is not int:
         raise DataError(f"version is {version!r}; this prade reads plans with `version = {VERSION}` or 1")
     with within("schema"):
-        schema = Schema(**content_of_table(_table(document["schema"], "schema")))
+        schema = Schema.from_dict(_table(document["schema"], "schema"))
     levels = [_level(schema, number, level) for number, level in enumerate(_tables(document["level"], "level"), 1)]
     with within("budget"):
         budget = Budget.from_dict(_table(document["budget"], "budget"))

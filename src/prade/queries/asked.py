@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Literal
 
 from prade.core.errors import WorkloadError
 from prade.data.comparison import OffEdge, codes_satisfying
-from prade.queries.expression import Mask
-from prade.queries.query import Compare, Query, Value, column_of, parse
-from prade.queries.query_text import backticked, shorten
+from prade.queries.query import Compare, Mask, Query, Value, backticked, column_of, parse, shorten
 
 if TYPE_CHECKING:
-    from prade.data.column import Column
-    from prade.data.schema import Schema
+    from prade.data.declare.column import Column
+    from prade.data.declare.schema import Schema
 
 Kind = Literal["mean", "sum", "quantile", "histogram"]
 
@@ -54,7 +52,7 @@ class Statistic:
 def statistic_of(text: str, schema: Schema) -> Statistic | None:
     """Read a statistic of a numeric column; None if the text is a query that counts rows.
 
-    >>> from prade.data.schema import Column, Schema
+    >>> from prade.data.declare.schema import Column, Schema
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65]), Column("SEX", "categorical", values=[1, 2])])
     >>> statistic_of("median(AGE) where SEX == 2", schema).text
     'quantile(AGE, 0.5) where SEX == 2'

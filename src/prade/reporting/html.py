@@ -1,7 +1,7 @@
 """The shell of a page: one HTML file that works offline, with its styles, its scripts and its data inside it.
 
 A security policy in the page's head forbids all requests and all scripts and styles but the page's own, which it lists
-by hash. Charts are drawn by Vega-Lite, whose JavaScript comes from the installed package vl-convert. The policy forbids
+by hash. Charts are drawn by Vega-Lite, whose JavaScript is in page/vega, from scripts/vega.py. The policy forbids
 `eval`, so page/charts.js has Vega interpret expressions instead of compiling them.
 """
 
@@ -10,10 +10,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from functools import cache
+from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+
+from prade.core.arrays import Floats
 
 COMMON_STYLE = "common.css"
 COMMON_SCRIPTS = ("dom.js", "unpack.js", "address.js", "table.js", "charts.js")
@@ -62,25 +68,9 @@ def json_in_html(value: Any) -> str:
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-@cache
 def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script that defines `vegaEmbed`.
-
-    The bundle is made once per process, in 1.3 seconds, and not kept on disk: what a page runs comes from the installed
-    package alone. A function around it keeps its short names apart from those of the page's own script.
-    """
-    import vl_convert
-
-    versions = f"Vega {vl_convert.get_vega_version()}, Vega-Lite {vl_convert.get_vegalite_versions()[-1]}"
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    if "</script" in bundle.lower():
-        raise AssertionError(
-            "the bundle of Vega would end the page's script element: install another vl-convert-python"
-        )
-    notice = (
-        f"/*! {versions}, Vega-Embed {vl_convert.get_vega_embed_version()}. BSD-3-Clause, https://vega.github.io */"
-    )
-    return f"{notice}\n(() => {{{bundle}}})();"
+    """Vega, Vega-Lite and Vega-Embed as one script that defines `vegaEmbed`."""
+    return "\n".join(text(f"vega/{name}.min.js") for name in ("vega", "vega-lite", "vega-embed"))
 
 
 @cache
@@ -92,3 +82,74 @@ def text(name: str) -> str:
 def _hash(script: str) -> str:
     """The hash by which a content security policy allows a script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+Type = Literal["u8", "u16", "i32", "f32"]
+
+TYPES: dict[str, np.dtype[Any]] = {
+    "u8": np.dtype("u1"),
+    "u16": np.dtype("<u2"),
+    "i32": np.dtype("<i4"),
+    "f32": np.dtype("<f4"),
+}
+EFFORT = 9  # of the compression: the page is written once and read often
+
+
+def packed(array: Any, *, unit: int = 20_000, type: Type = "u16") -> dict[str, Any]:
+    """An array as an entry of a page's data; values that do not fit the type are a ValueError.
+
+    >>> packed([[0.5, float("nan")]])["shape"], unpacked(packed([[0.5, float("nan")]])).tolist()
+    ([1, 2], [[0.5, nan]])
+    """
+    values, kind = np.asarray(array, np.float64), TYPES[type]
+    numbers = values * unit
+    if kind.kind != "f":
+        limits, unknown = np.iinfo(kind), np.isnan(values)
+        numbers = np.where(unknown, limits.max, np.rint(numbers))
+        if ((numbers < limits.min) | (numbers >= limits.max))[~unknown].any():
+            raise ValueError(
+                f"values from {np.nanmin(values):g} to {np.nanmax(values):g} do not fit {type} with the unit {unit}"
+            )
+    content = zlib.compress(np.ascontiguousarray(numbers.astype(kind)).tobytes(), EFFORT)
+    return {
+        "packed": base64.b64encode(content).decode("ascii"),
+        "type": type,
+        "shape": list(values.shape),
+        "unit": unit,
+    }
+
+
+def unpacked(entry: Mapping[str, Any]) -> Floats:
+    """The array that an entry stands for."""
+    kind = TYPES[entry["type"]]
+    numbers = np.frombuffer(zlib.decompress(base64.b64decode(entry["packed"])), kind).reshape(entry["shape"])
+    values = np.asarray(numbers, np.float64)
+    if kind.kind != "f":
+        values = np.where(numbers == np.iinfo(kind).max, np.nan, values)
+    return np.asarray(values / entry["unit"])
+
+
+def plain(data: Any) -> Any:
+    """The same data with lists instead of packed arrays, for programs that read JSON; NaN becomes None."""
+    if isinstance(data, Mapping):
+        if "packed" in data:
+            return _listed(unpacked(data), data["unit"])
+        return {name: plain(value) for name, value in data.items()}
+    return [plain(each) for each in data] if isinstance(data, (list, tuple)) else data
+
+
+def _listed(values: Floats, unit: int) -> Any:
+    """Values without the digits that the unit does not tell apart, as lists."""
+    listed = np.round(values, len(str(unit)) + 1).astype(object)
+    listed[np.isnan(values)] = None
+    return listed.tolist()
+
+
+def summary_html(title: str, sentence: str, facts: Mapping[str, Any]) -> str:
+    """A title, a sentence and a table of facts; every text is escaped.
+
+    >>> summary_html("Synthesizer", "not fitted", {"folder": "<release>"})
+    '<b>Synthesizer</b><p>not fitted</p><table><tr><th>folder</th><td>&lt;release&gt;</td></tr></table>'
+    """
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(str(fact))}</td></tr>" for name, fact in facts.items())
+    return f"<b>{escape(title)}</b><p>{escape(sentence)}</p><table>{rows}</table>"

@@ -12,26 +12,21 @@ import os
 import warnings
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prade.core.errors import DataError
+from prade.core.execution import Execution
 from prade.core.files import replace_file
-from prade.core.workers import Workers
-from prade.data.copied_share import copied_share
-from prade.data.parquet_folders import schema_of
+from prade.data.read.files import copied_share, schema_of
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, kept_rows
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
+from prade.reporting.html import page, plain
 from prade.reporting.outlines import IncompleteMap, outlines
-from prade.reporting.packing import plain
 from prade.reporting.page_data import data_of
-from prade.reporting.report_page import report_page
 from prade.reporting.truth import coded_rows, truth_of
 from prade.sampling.table import seed_of
-
-if TYPE_CHECKING:
-    from prade.core.progress import Progress
 
 REPORT, NOT_PRIVATE = "report.html", "-not-private.html"
 
@@ -44,8 +39,7 @@ def write_report(
     geojson: str | PathLike[str] | None = None,
     geojson_key: str | None = None,
     as_json: bool = False,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Path:
     """Write the page and return its path, which is `report_path` unless another is given.
 
@@ -64,9 +58,7 @@ def write_report(
         raise DataError(f"there is no folder {target.parent} to write {target.name} in; make it first")
     if not os.access(target.parent, os.W_OK):
         raise DataError(f"you don't have permission to write to {target.parent}; choose another folder")
-    data = report_data(
-        release, truth=truth, geojson=geojson, geojson_key=geojson_key, workers=workers, progress=progress
-    )
+    data = report_data(release, truth=truth, geojson=geojson, geojson_key=geojson_key, execution=execution)
     text = json_of(data) if as_json else report_page(data)
     with replace_file(target, owner_only=truth is not None) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -79,14 +71,12 @@ def report_data(
     truth: Any = None,
     geojson: str | PathLike[str] | None = None,
     geojson_key: str | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> dict[str, Any]:
     """What the page shows (`prade.reporting.page_data`); the arguments are those of `write_report`."""
     release = release if isinstance(release, Release) else Release.load(release)
     for record in (KEPT_ESTIMATES, KEPT_ROWS):
         check_kept(release, record)
-    workers = workers or Workers.of()
     estimates = kept_estimates(release)
     # Errors in the arguments should show before the long computation.
     shapes = None if geojson is None else outlines(geojson, release.plan.groupings, geojson_key)
@@ -100,13 +90,12 @@ def report_data(
         )
     against = None
     if truth is not None:
-        against = truth_of(estimates, truth, synthetic, group, threads=workers.threads, progress=progress)
+        against = truth_of(estimates, truth, synthetic, group, execution=execution)
     rows = None if against is None else against.rows
-    facts = facts_of(estimates, synthetic, group, truth=rows, workers=workers, progress=progress)
+    facts = facts_of(estimates, synthetic, group, truth=rows, execution=execution)
     noted = schema_of(drawn)
     copied, seed = copied_share(noted), seed_of(noted)
-    how: dict[str, Any] = {"copied": copied, "seed": seed, "threads": workers.threads, "progress": progress}
-    return data_of(estimates, facts, against, shapes, **how)
+    return data_of(estimates, facts, against, shapes, copied=copied, seed=seed, execution=execution)
 
 
 def json_of(data: dict[str, Any]) -> str:
@@ -141,3 +130,22 @@ def _keep_apart(target: Path, usual: Path) -> None:
                 f"{folder} is a release, which is published; a page made with the truth is not private and must not "
                 f"be in it: write it elsewhere, such as {usual}"
             )
+
+
+STYLES = ("report.css",)
+SCRIPTS = (
+    "frames.js",
+    "report.js",
+    "report_explore.js",
+    "report_pairs.js",
+    "report_tables.js",
+    "report_budget.js",
+    "report_map.js",
+    "report_truth.js",
+    "report_start.js",
+)
+
+
+def report_page(data: dict[str, Any]) -> str:
+    """The whole page as HTML."""
+    return page("report.html.j2", data, styles=STYLES, scripts=SCRIPTS)

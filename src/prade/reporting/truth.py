@@ -5,11 +5,63 @@ the two-way tables of the true rows and those of (a) the public baseline (`prade
 synthetic rows.
 
 All of this is computed from true rows. It is not private.
+
+`truth_data` gives the page's entry "truth", which is null on a page without the true rows. Its shape:
+
+    {"score": mean of the contest's score over the places, 0 (best) to 2 (a place off by 250 rows or more scores 2),
+     "nist": the same on the contest's scale, 1000 (best) to 0,
+     "pairs": number of pairs of columns in the score (the contest's 50, drawn at random),
+     "synthetic": mean distance of the synthetic rows over the places that have true rows, 0 to 2 (no penalty),
+     "prior": the same for the public table (each place's prior),
+     "ratio": synthetic / prior, or null where prior is 0,
+     "priorError", "syntheticError": the same for each place of the last view, null where it has no true rows,
+     "sentence": "The synthetic rows have 48 % of the public table's error.",
+     "worst_pairs": [{"first", "second": column names, "places": mean distance over the places,
+                      "places_public": the public table's, "whole": distance of all rows together,
+                      "public": that of the public table, all rows}, ... 10],
+     "worst_places": [{"label", "view": index of the last view, "group": number of the place in that view,
+                       "distance", "public": mean distances or null, "score", "why": "" | "bias" | "missing" | "extra",
+                       "true_rows", "synthetic_rows"}, ... 10],
+     "heat": {"columns": [names], "places", "whole", "public": packed f32 [columns, columns], symmetric; the diagonal is
+              the distance of the one-way table; "places" is the mean over the places of the last level,
+              "places_public" the public table's, "whole" and "public" compare all rows together (synthetic, public)},
+     "consistency": as in metrics,
+     "copies": {"share": 0 to 1 or null, "words": str},
+     "metrics": {...}}
+
+"metrics" is what `prade score --json` has under that name (`prade.scoring.metrics.measures.all_metrics`). Anything in
+it, a whole metric or one table's part of it, may instead be {"not_available": "why, and what to do"}. "public" is null
+where there is no public table.
+
+    {"summary": [{"metric": "3-marginal", "title": "Three-way tables (k-marginal, k = 3)", "synthetic": 912.3 or null,
+                  "public": 874.0 or null, "best": 1000, "digits": 1, "read": "1000 is perfect, 0 nothing in common",
+                  "why": "" or why it is not available}, ...],          # one line per metric: enough for a table
+     "rows": {"truth", "synthetic", "public" or null, "sample": the most rows that sampled metrics take, "seed"},
+     "kmarginal": [{"k": 1, "tables": 36, "of": 36, "synthetic": {"distance": 0 to 2, "score": 0 to 1000},
+                    "public": the same or null}, ... k = 2, 3],
+     "propensity": {"rows": of each table, "synthetic": {"pmse", "expected", "ratio", "auc"}, "public": the same},
+     "linear", "logistic": {"outcome": "PINCP" or a query, "predictors": [names],
+                  "truth", "synthetic", "public": {"rows": int, "coefficients": [{"term": "SEX 2", "estimate", "error",
+                       "low", "high", "overlap": 0 to 1 (not for the truth)}, ...], "overlap": mean of them (not for
+                       the truth)}},     # the same terms in the same order for every table
+     "pca": {"rows": of each table, "axes": [{"share": of the truth's variance, "columns": ["AGEP", ... the largest]}],
+             "synthetic", "public": {"distance": mean over axes, "axes": [{"share": of this table's variance on the
+                  truth's axis, "shift": difference of the means, "distance": Wasserstein, both in standard deviations
+                  of the truth}, ...]}},
+     "correlations": {"columns": [names], "kinds": how each kind of pair is measured, in words,
+             "synthetic", "public": {"mean": mean absolute difference, "largest",
+                  "worst": [{"first", "second", "kind": "Pearson" | "Cramer's V", "truth", "found", "difference"}],
+                  "matrix": lists of lists, the differences (found - truth), null on the diagonal and where unknown}},
+     "unique": {"unique": rows that are unique in the truth, "of": true rows,
+             "synthetic", "public": {"matched": int, "share": matched / unique}},
+     "consistency": {"rules": [{"low": "WAGP", "high": "PINCP", "rows": true rows with both values,
+             "truth", "synthetic", "public": share of the rows with both values that have low > high, or null}, ...]}}
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,17 +70,24 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
-from prade.data.csv_format import format_of
+from prade.core.execution import Execution
+from prade.data.declare.display import group_texts
 from prade.data.encoding import Coded, encode
-from prade.data.tables import read_table, table_columns
-from prade.scoring.evaluation import public_pair_errors
+from prade.data.read.csv import format_of
+from prade.data.read.files import copies_in_words
+from prade.data.read.tables import read_table, table_columns
+from prade.estimating.levels.asked_rows import need_numbers
+from prade.release.derived_files import kept_rows
+from prade.reporting.html import packed
+from prade.scoring.distances import Codes, Pair, pair_errors
+from prade.scoring.evaluation import WORST, public_pair_errors, ratio_in_words, worst_places
+from prade.scoring.metrics.measures import all_metrics, plain
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 from prade.scoring.sides import Side
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
 
@@ -110,8 +169,7 @@ def truth_of(
     synthetic: Coded,
     group: Ints,
     *,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Truth:
     """Compare the synthetic rows and the public baseline with true rows."""
     plan = estimates.plan
@@ -123,8 +181,90 @@ def truth_of(
     by = plan.groupings[-1].by
     scored = score((coded, number), (synthetic, group), plan.schema, by, groups=plan.groups, pairs=pairs)
     public = estimates.public.observed
-    baseline = public_pair_errors((coded, number), public, plan.groupings[-1], pairs, threads=threads)
-    if progress is not None:
-        progress("comparing with the truth", 1, 1)
+    baseline = public_pair_errors((coded, number), public, plan.groupings[-1], pairs, threads=execution.threads)
+    execution.tell("comparing with the truth", 1, 1)
     inside = np.flatnonzero(number >= 0)
     return Truth(scored, np.asarray(baseline.mean(axis=1)), true.take(inside), number[inside], (synthetic, group))
+
+
+def truth_data(
+    estimates: Estimates,
+    truth: Truth,
+    *,
+    copied: float | None = None,
+    execution: Execution = Execution(),
+) -> dict[str, Any]:
+    """The page's entry "truth"; `copied` is the share of copies that the file of synthetic rows states."""
+    schema = estimates.plan.schema
+    pairs = tuple(combinations_with_replacement(schema.coded, 2))
+    heat = _heat(estimates, truth, pairs, execution.threads)
+    execution.tell("metrics", 1, 2)
+    public = estimates.public.observed
+    numbers = {name: need_numbers(estimates, name)[: len(public)] for name in truth.true.numbers}
+    synthetic = Side.of(schema, kept_rows(estimates.release))
+    metrics = all_metrics(truth.true, synthetic, Side(public.prior, numbers))
+    execution.tell("metrics", 2, 2)
+    labels = group_texts(schema, estimates.plan.groupings[-1])
+    last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
+    prior, mean = truth.means
+    ratio = mean / prior if prior > 0.0 else None
+    matrices = {name: packed(_matrix(each, len(schema.coded)), unit=1, type="f32") for name, each in heat.items()}
+    return {
+        "score": truth.score.mean,
+        "nist": truth.score.nist,
+        "pairs": len(truth.score.pair_names),
+        "synthetic": mean,
+        "prior": prior,
+        "ratio": ratio,
+        "priorError": plain(truth.prior),
+        "syntheticError": plain(np.where(np.isfinite(truth.prior), truth.synthetic, np.nan)),
+        "sentence": ratio_in_words(ratio),
+        "worst_pairs": _worst_pairs(pairs, heat),
+        "worst_places": [
+            {**place, "label": labels[place["group"]], "view": last_view}
+            for place in worst_places(truth.score, truth.prior)
+        ],
+        "heat": {"columns": list(schema.coded), **matrices},
+        "consistency": metrics["consistency"],
+        "copies": {"share": copied, "words": copies_in_words(copied)},
+        "metrics": metrics,
+    }
+
+
+def _heat(estimates: Estimates, truth: Truth, pairs: tuple[Pair, ...], threads: int) -> dict[str, Floats]:
+    """The distance of every pair's two-way table, and of every column's own, in four ways."""
+    schema, prior, level = estimates.plan.schema, estimates.public.observed.prior, estimates.plan.groupings[-1]
+    coded, number = truth.rows
+    synthetic, group = truth.drawn
+    everybody = np.zeros(len(coded), np.int64)
+
+    def whole(codes: Codes, weights: Floats) -> Floats:
+        one = np.zeros(len(weights), np.int64)
+        distances = pair_errors(schema, coded.codes, everybody, codes, one, 1, pairs, weights=weights, threads=threads)
+        return np.asarray(distances[0])
+
+    by_place = pair_errors(schema, coded.codes, number, synthetic.codes, group, len(level), pairs, threads=threads)
+    public_by_place = public_pair_errors((coded, number), estimates.public.observed, level, pairs, threads=threads)
+    known = np.isfinite(truth.prior)
+    return {
+        "places": np.asarray(by_place[known].mean(axis=0)),
+        "places_public": np.asarray(public_by_place[known].mean(axis=0)),
+        "whole": whole(synthetic.codes, synthetic.weights),
+        "public": whole(prior.codes, prior.weights),
+    }
+
+
+def _matrix(distances: Floats, columns: int) -> Floats:
+    """The distances of all pairs of columns as a symmetric matrix."""
+    matrix = np.zeros((columns, columns))
+    matrix[np.triu_indices(columns)] = distances  # in the order of combinations
+    return np.asarray(np.maximum(matrix, matrix.T))
+
+
+def _worst_pairs(pairs: tuple[Pair, ...], heat: dict[str, Floats]) -> list[dict[str, Any]]:
+    """The pairs of different columns with the largest mean distance over the places."""
+    order = [k for k in np.argsort(-heat["places"], kind="stable") if pairs[k][0] != pairs[k][1]][:WORST]
+    return [
+        {"first": pairs[k][0], "second": pairs[k][1], **{name: float(each[k]) for name, each in heat.items()}}
+        for k in order
+    ]

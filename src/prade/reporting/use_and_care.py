@@ -5,7 +5,8 @@ Each rule looks at one thing that the plan, the estimates or their intervals sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -13,18 +14,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.words import many
-from prade.data.copied_share import copies_in_words
-from prade.data.invariants import PublishedTotals, Rule
-from prade.estimating.levels.unseen_cells import FALSE_ALARM
-from prade.planning.coverage import columns_left_out
+from prade.core.errors import many
+from prade.data.declare.display import display_texts
+from prade.data.declare.schema import Rule
+from prade.data.read.files import copies_in_words
+from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
 from prade.planning.invariants import not_protected
-from prade.queries.marginal import Marginal
-from prade.reporting.precision import COMMON
-from prade.reporting.promise import once_in_twenty
+from prade.planning.plan import columns_left_out
+from prade.queries.parts import Marginal
+from prade.reporting.facts import COMMON, cells_of
+from prade.reporting.statements import once_in_twenty, place_of, published_levels
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
+    from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
+    from prade.queries.parts import Part
+    from prade.reporting.facts import Facts
 
 NARROW = 0.2  # of a count: an interval that reaches further to either side is called wide
 MOSTLY = 0.5  # copies of public rows among the synthetic ones that call for a sentence
@@ -60,7 +66,7 @@ class Situation:
     @property
     def where(self) -> str:
         """The groups of the last level as part of a sentence."""
-        return _where(self.plan.levels[-1].by)
+        return place_of(self.plan.levels[-1].by)
 
     def tables_of(self, columns: Sequence[str]) -> str:
         """The one-way tables of some columns at the last level, as the start of a sentence."""
@@ -101,18 +107,13 @@ def measured_columns(plan: Plan) -> dict[str, tuple[str, ...]]:
     return {name: tuple(levels) for name, levels in found.items()}
 
 
-def published_levels(plan: Plan) -> str:
-    """The levels whose numbers of rows are published, as part of a sentence; empty if there are none."""
-    return _listed(_where(each.level) for each in plan.invariants if isinstance(each, PublishedTotals))
-
-
 def named(names: Sequence[str]) -> str:
     """The first names of a list, as part of a sentence.
 
     >>> named(["AGE"]), named(["AGE", "SEX"]), named(["AGE", "SEX", "RACE"])
     ('AGE', 'AGE and SEX', 'AGE and SEX among them')
     """
-    return _listed(names[:NAMED]) + (" among them" if len(names) > NAMED else "")
+    return " and ".join(names[:NAMED]) + (" among them" if len(names) > NAMED else "")
 
 
 # ---------------------------------------------------------------------- use it for
@@ -193,9 +194,9 @@ def measured_above(now: Situation) -> str | None:
             above.setdefault(where[-1], []).append(name)
     if not above:
         return None
-    which = _listed(
+    which = " and ".join(
         f"{many(len(names), 'column')}, {named(names)}, {_were(len(names))} measured "
-        f"{_where(levels[level].by, whole='in the whole table')}"
+        f"{place_of(levels[level].by, whole='in the whole table')}"
         for level, names in above.items()
     )
     return f"{which}, not {now.where}: how a {now.last} differs from others is inferred."
@@ -304,14 +305,6 @@ def _pairs(plan: Plan) -> list[str]:
     return [Marginal.of(plan.schema, pair).name for pair in pairs]
 
 
-def _where(by: Sequence[str], whole: str = "of the whole table") -> str:
-    return f"by {by[-1]}" if by else whole
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return " and ".join(texts)
-
-
 def _of(mine: Sequence[str], every: Sequence[str]) -> str:
     if len(mine) == len(every):
         return f"all {many(len(mine), 'column')}" if len(mine) > 1 else mine[0]
@@ -344,3 +337,32 @@ CAREFUL: tuple[Sentence, ...] = (
     exact_and_unprotected,
     copies,
 )
+
+
+def unseen_values(estimates: Estimates, facts: Facts) -> list[str]:
+    """Measured values that no public row has, but that the answers about the whole table show beyond their noise."""
+    answers, plan = facts.views[0].answers, estimates.plan
+    absent = []
+    for part in answers.parts:
+        cells, size = cells_of(part, estimates)
+        own = cells[: len(cells) - estimates.public.added]  # an added row is of no public person
+        absent.append(np.bincount(own, minlength=size)[:size] == 0)
+    looked_at = sum(int(each.sum()) for each in absent)
+    found = []
+    for number, part in enumerate(answers.parts):
+        if not absent[number].any():
+            continue
+        largest = largest_noise(plan.law, float(answers.variance[0, number]), FALSE_ALARM / looked_at)
+        shown = np.flatnonzero(absent[number] & (answers.counts[number][0] > largest))
+        texts = cell_texts(part, plan.schema) if len(shown) else []
+        found += [texts[cell] for cell in shown]
+    return found
+
+
+def cell_texts(part: Part, schema: Schema) -> list[str]:
+    """One text for readers per cell of a part: titles and labels instead of names and codes, where there are any."""
+    if not isinstance(part, Marginal):
+        return part.labels(schema)
+    columns = [schema[name] for name in part.columns]
+    each = [[f"{column.title or column.name} {text}" for text in display_texts(column)] for column in columns]
+    return [", ".join(combination) for combination in itertools.product(*each)]

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
+from prade.core.compiled import marked, systematic
 from prade.core.errors import EstimationError
-from prade.core.systematic import marked, systematic
 from prade.data.joint import Codes, Joint
 from prade.sampling import kernels
 from prade.sampling.kernels import Tally
 from prade.sampling.pair_tables import FEWEST_ROWS, Clusters, Pairs, PairTables, in_blocks
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 ROWS_FOR_ORDER = 20_000  # enough for mutual information: the order only needs to be good, not best
 
@@ -110,7 +110,7 @@ def checked_order(order: Ints, rows: int) -> Ints:
 
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 
 class SortedRows:
@@ -177,8 +177,8 @@ def drawn_ranks(edges: Floats, n: int, generator: np.random.Generator) -> Ints:
 
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
     from prade.data.encoding import Coded
-    from prade.data.schema import Schema
 
 PASSES = 6  # the first visits every row of the sample, the others those that cost most
 CANDIDATES = 12  # rows that a visit to a slot looks at

@@ -14,12 +14,12 @@ from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.data.joint import Codes
 from prade.estimating.bundles import choose_bundles
-from prade.planning.targets import Target, Wanted, wanted_of
+from prade.planning.task import Target, Wanted, wanted_of
 from prade.sampling import kernels
 from prade.sampling.kernels import ONE, Clustering, Hurdle, Lines, clustered_tables
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 Pairs = Literal["all"] | Sequence[tuple[str, str]]
 
@@ -218,7 +218,7 @@ class Clusters:
 
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 # Weight of the targets' tables together, beside one for all two-way tables together. On public ACS rows with five
 # targets, their error fell from 0.0677 to 0.0642 (the estimates' is 0.0635), and that of all pairs stayed at 0.260.
@@ -231,7 +231,7 @@ def tables_first(targets: Sequence[Target], schema: Schema) -> tuple[tuple[str, 
     """Pairs of columns, each as often as it counts more; a column paired with itself is its one-way table.
 
     >>> from collections import Counter
-    >>> from prade.data.schema import Schema
+    >>> from prade.data.declare.schema import Schema
     >>> schema = Schema.from_mbi({"age": 10, "sex": 2} | {f"column {k}": 2 for k in range(8)})
     >>> Counter(tables_first([Target(["age x sex"], by="all"), Target(["age"], by="all", weight=2)], schema))
     Counter({('age', 'age'): 6, ('age', 'sex'): 3})

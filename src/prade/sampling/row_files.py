@@ -21,17 +21,14 @@ import numpy as np
 
 from prade.core.arrays import Ints
 from prade.core.errors import DataError
+from prade.core.execution import Execution
 from prade.core.files import replace_file, replace_folder
-from prade.core.progress import Progress
-from prade.core.workers import Workers
-from prade.data.copied_share import noted_share
-from prade.data.parquet_folders import folder_name, parts_of
-from prade.data.public_table import PublicTable
-from prade.data.tables import csv_cells, require_csv, table_suffix
+from prade.data.public.table import PublicTable
+from prade.data.read.files import folder_name, noted_share, parts_of
+from prade.data.read.tables import csv_cells, require_csv, table_suffix
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
-from prade.release.derived_files import keep_rows_as
-from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
+from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search
 from prade.sampling.table import TableOfRows, drawn_batches, numbers_of_rows
@@ -100,8 +97,7 @@ def write_drawn_rows(
     output: Output | None = None,
     *,
     passes: int = PASSES,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> RowFiles:
     """Draw the rows of all groups and write them; without `output`, to the release's folder with their record."""
     release, made = estimates.release, TableOfRows(estimates, public, seed)
@@ -111,8 +107,8 @@ def write_drawn_rows(
     own = (release.path / name for name in (SYNTHETIC, SYNTHETIC_PARTS))
     if output.path.resolve() in {path.resolve() for path in own}:
         with keep_rows_as(release, output.path.name):
-            return _written(estimates, made, output, passes, workers or Workers(), progress)
-    return _written(estimates, made, output, passes, workers or Workers(), progress)
+            return _written(estimates, made, output, passes, execution)
+    return _written(estimates, made, output, passes, execution)
 
 
 def _written(
@@ -120,18 +116,16 @@ def _written(
     made: TableOfRows,
     output: Output,
     passes: int,
-    workers: Workers,
-    progress: Progress | None,
+    execution: Execution,
 ) -> RowFiles:
     folders = folders_of(estimates.plan) if output.partitioned else None
     batches = drawn_batches(
         estimates,
         made.seed,
         search=Search(passes),
-        workers=workers,
         parts=None if folders is None else list(folders.values()),
         keep=True,
-        progress=progress,
+        execution=execution,
     )
     rows, copied = 0, 0
     with _writer(output, made.schema, [] if folders is None else list(folders)) as writer:
@@ -265,7 +259,7 @@ class _Csv:
 
 def _need_replaceable(path: Path) -> None:
     """Refuse to replace a folder that is not a data set of synthetic rows."""
-    from prade.data.parquet_folders import schema_of
+    from prade.data.read.files import schema_of
     from prade.sampling.table import seed_of
 
     if path.is_file():

@@ -21,28 +21,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Ints, shared_out, smallest_unsigned
-from prade.core.chances import Chances
-from prade.core.errors import DataError, EstimationError, PradeError
+from prade.core.arrays import Chances, Ints, shared_out, smallest_unsigned
+from prade.core.errors import DataError, EstimationError, PradeError, closest
+from prade.core.execution import Execution, Shared, WorkersError
 from prade.core.numbers import whole
-from prade.core.progress import Progress
-from prade.core.words import closest
-from prade.core.workers import Shared, Workers, WorkersError
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
-from prade.data.column import Column
-from prade.data.copied_share import noted_share
-from prade.data.declared_types import Frame, Like
+from prade.data.declare.column import Column
 from prade.data.encoding import Coded
 from prade.data.matching import code_cells
-from prade.data.public_table import PublicTable
-from prade.data.tables import plain_cells
+from prade.data.public.table import PublicTable
+from prade.data.read.files import noted_share
+from prade.data.read.frames import Frame, Like
+from prade.data.read.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.planning.plan import Plan
-from prade.release.file_names import UNFINISHED_ROWS
-from prade.release.finished_batches import FinishedBatches, keep_batch, run_key
+from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search, SortedRows, check_whole, drawn_ranks, improved_ranks
 from prade.sampling.pair_tables import tables_first
@@ -108,10 +104,9 @@ def drawn_batches(
     seed: int,
     *,
     search: Search,
-    workers: Workers,
     parts: Sequence[Ints] | None = None,
     keep: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Iterator[Batch]:
     """The rows of all groups of the last level, in random order within a group, in batches.
 
@@ -121,7 +116,7 @@ def drawn_batches(
     check_whole(seed=seed)
     totals = numbers_of_rows(estimates)
     batches = _batches(totals, [np.arange(len(totals))] if parts is None else parts)
-    print_of_estimates = fingerprint(estimates) if keep or workers.executor is not None else ""
+    print_of_estimates = fingerprint(estimates) if keep or execution.executor is not None else ""
     drawer = Drawer(estimates, int(seed), search)
     drawer.prepare()
     shared = Shared(
@@ -138,7 +133,7 @@ def drawn_batches(
             for group, size in zip(batch.groups, batch.sizes, strict=True)
             if size
         ]
-        drawn = workers.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD)
+        drawn = execution.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD)
         done = 0
         for number, batch in enumerate(batches):
             path, pieces = kept[number], [np.zeros(0, smallest_unsigned(len(estimates.public)))]
@@ -146,8 +141,7 @@ def drawn_batches(
                 if path is None and size:
                     pieces.append(next(drawn))
                 done += 1
-                if progress is not None:
-                    progress("sampling", done, len(totals))
+                execution.tell("sampling", done, len(totals))
             rows = np.concatenate(pieces) if path is None else np.load(path)
             if finished is not None and path is None:
                 with keep_batch(finished.folder, str(number), ".npy") as temporary, open(temporary, "wb") as file:
@@ -251,22 +245,19 @@ def drawn_table(
     seed: int,
     *,
     passes: int = PASSES,
-    workers: Workers | None = None,
     like: Like | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Frame:
     """Rows drawn from estimates, with values of public rows: an Arrow table, or a frame like the public one.
 
     The columns are those of the list of groups, then the schema's. `passes` rounds of improvement bring the rows' one-
     and two-way tables closer to those of the estimates (see `prade.sampling.draw.improve`). `like` is "pyarrow",
-    "pandas" or "polars", and by default the kind of the public table. `progress(what, done, all)` reports progress.
+    "pandas" or "polars", and by default the kind of the public table.
     """
     import pyarrow as pa
 
     made = TableOfRows(estimates, public, seed)
-    batches = drawn_batches(
-        estimates, seed, search=Search(passes), workers=workers or Workers(), keep=True, progress=progress
-    )
+    batches = drawn_batches(estimates, seed, search=Search(passes), keep=True, execution=execution)
     tables, copied = zip(*(made.table(batch) for batch in batches), strict=True)
     table = pa.concat_tables(tables)
     if len(tables) > 1:
@@ -280,12 +271,10 @@ def sample_groups(
     seed: int,
     *,
     passes: int = PASSES,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> tuple[Coded, NDArray[np.int64]]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
-    search, workers = Search(passes), Workers(threads)
-    batches = list(drawn_batches(estimates, seed, search=search, workers=workers, progress=progress))
+    batches = list(drawn_batches(estimates, seed, search=Search(passes), execution=execution))
     coded = _coded(estimates, np.concatenate([batch.rows for batch in batches]))
     return coded, np.concatenate([batch.group for batch in batches])
 

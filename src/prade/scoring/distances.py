@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.compiled import compiled
 from prade.core.errors import DataError
-from prade.core.threads import cores
+from prade.core.execution import cores
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
     from prade.data.joint import Joint
-    from prade.data.schema import Schema
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
-from prade.core.systematic import systematic
+from prade.core.compiled import systematic
 from prade.data.encoding import Coded, encode
 from prade.data.joint import Joint, joint_codes
-from prade.data.public import binned_numbers
-from prade.data.tables import table_columns
+from prade.data.public.public import binned_numbers
+from prade.data.read.tables import table_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from prade.data.public import Public
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
+    from prade.data.public.public import Public
 
 
 class NotAvailable(Exception):

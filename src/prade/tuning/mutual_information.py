@@ -15,8 +15,8 @@ from itertools import combinations
 import numpy as np
 
 from prade.core.errors import WorkloadError
+from prade.data.declare.schema import Schema
 from prade.data.information import Information
-from prade.data.schema import Schema
 
 Pair = tuple[str, str]
 Columns = tuple[str, ...]

@@ -24,28 +24,24 @@ from zlib import crc32
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_by_group
-from prade.core.means import PreciseMean
-from prade.core.threads import cores
-from prade.core.words import names_of
-from prade.core.workers import Workers
-from prade.data.groups import Groups
-from prade.data.invariants import Rule
-from prade.data.public import Public, kept
+from prade.core.arrays import Floats, Ints, PreciseMean, mass_by_group
+from prade.core.errors import names_of
+from prade.core.execution import Execution, cores
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Rule
+from prade.data.public.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
 from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
 from prade.planning.settings import Settings
-from prade.planning.targets import Target
+from prade.planning.task import Target
 from prade.queries.parts import Part
 from prade.release.release import Release
-from prade.scoring.device_distances import true_shares
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
 from prade.scoring.evaluation import PublicBaseline
 from prade.scoring.score import CONTEST_BIAS, chosen_pairs
-from prade.tuning.device_errors import can_score, distances_on_device
 from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, TooSmall, stand_ins_of
 from prade.tuning.target_errors import LEAST_ERROR, REST, StandInTargets, WantedErrors, errors_in
 
@@ -83,7 +79,6 @@ class Rehearsal:
         bias: int | None = CONTEST_BIAS,
         threads: int | None = None,
         wanted: WantedErrors | None = None,
-        accelerator: bool = False,
     ) -> None:
         self.kind = kind
         self.stand_ins = tuple(stand_ins)
@@ -92,8 +87,6 @@ class Rehearsal:
         self.bias = bias
         self.threads = threads or cores()
         self.wanted = wanted
-        self.accelerator = accelerator
-        self._shares: dict[tuple[int, bool], Floats] = {}
 
     @classmethod
     def of(
@@ -108,7 +101,6 @@ class Rehearsal:
         seed: int = 0,
         threads: int | None = None,
         targets: Sequence[Target] = (),
-        accelerator: bool = False,
     ) -> Rehearsal:
         """For a plan with these groups and levels (the columns of each). The seed decides which rows stand in.
 
@@ -126,15 +118,19 @@ class Rehearsal:
         chosen = generator.permutation(len(every))[:pairs]
         wanted = WantedErrors.of(targets, public)
         among = [every[k] for k in sorted(chosen)]
-        how: dict[str, Any] = {"threads": threads, "wanted": wanted, "accelerator": accelerator}
-        return cls(kind, stand_ins, among, scored=scored, bias=bias, **how)
+        return cls(kind, stand_ins, among, scored=scored, bias=bias, threads=threads, wanted=wanted)
 
-    def changed(self, stand_ins: Sequence[StandIn] | None = None, *, threads: int | None = None) -> Rehearsal:
-        """The same rehearsal with other stand-ins, or another number of threads."""
-        chosen = self.stand_ins if stand_ins is None else stand_ins
-        how: dict[str, Any] = {"scored": self.scored, "bias": self.bias, "wanted": self.wanted}
-        how |= {"threads": threads or self.threads, "accelerator": self.accelerator}
-        return Rehearsal(self.kind, chosen, self.pairs, **how)
+    def changed(self, stand_ins: Sequence[StandIn], *, threads: int) -> Rehearsal:
+        """The same rehearsal with other stand-ins and another number of threads."""
+        return Rehearsal(
+            self.kind,
+            stand_ins,
+            self.pairs,
+            scored=self.scored,
+            bias=self.bias,
+            threads=threads,
+            wanted=self.wanted,
+        )
 
     @cached_property
     def apart(self) -> bool:
@@ -182,9 +178,6 @@ class Rehearsal:
         wanted = np.zeros((len(scored), 0))
         if self.wanted is not None:
             distances, wanted = errors_in(descent, scored, self.targets_of(stand_in), distance)
-        elif self.accelerator and can_score(descent, self.pairs):
-            shares = self._true_shares(stand_in, fresh=fresh)
-            distances = distances_on_device(descent, scored, shares, self.pairs)
         else:
             distances = np.array(list(descent.map(distance, scored)))
         distances = distances * chosen.shrink
@@ -204,8 +197,8 @@ class Rehearsal:
 
     def _descent(self, plan: Plan, settings: Settings | None, stand_in: int, seed: int) -> Descent:
         chosen, release = self.stand_ins[stand_in], self.release(plan, stand_in, seed)
-        workers = Workers(self.threads, accelerator=self.accelerator)
-        return Descent(release, chosen.public, settings, rough=True, workers=workers, cells=chosen.cells)
+        execution = Execution(self.threads)
+        return Descent(release, chosen.public, settings, rough=True, cells=chosen.cells, execution=execution)
 
     def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0, from_tables: RowsFromTables | None = None) -> float:
         """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates.
@@ -298,14 +291,6 @@ class Rehearsal:
         chosen = self.stand_ins[stand_in]
         rows = np.flatnonzero(chosen.group == group)
         return {name: code[rows] for name, code in chosen.codes.items()}
-
-    def _true_shares(self, stand_in: int, *, fresh: bool) -> Floats:
-        """The true two-way tables of the groups that are scored, made once: [groups, cells of all pairs]."""
-        if (stand_in, fresh) not in self._shares:
-            truth = [self.truth(stand_in, group) for group in self.groups_of(stand_in, fresh=fresh)]
-            schema = self.stand_ins[stand_in].public.prior.schema
-            self._shares[stand_in, fresh] = true_shares(schema, truth, self.pairs)
-        return self._shares[stand_in, fresh]
 
     def _plan(self, plan: Plan, chosen: StandIn) -> Plan:
         """The same plan for the groups of a stand-in; where noise shrinks by s, a budget of eps / s or rho / s^2."""

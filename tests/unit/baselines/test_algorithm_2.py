@@ -16,8 +16,8 @@ from prade.baselines.algorithm_2 import (
 )
 from prade.core.errors import EstimationError, PradeError
 from prade.data.encoding import encode
-from prade.data.public import Public
-from prade.data.tables import read_table
+from prade.data.public.public import Public
+from prade.data.read.tables import read_table
 from prade.scoring.score import score
 from prade.tuning.mutual_information import MOST_CELLS
 

@@ -19,10 +19,10 @@ from prade.data.prior import Prior
 from prade.estimating.estimate import Status
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive, answered
 from prade.measuring.noise import add_noise
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
 from prade.queries.workload import Predicate, RowCells
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3, "c": 3, "town": 2})
 HUGE = Budget.pure(10**6)

@@ -12,7 +12,7 @@ from prade.baselines import GEMPub, run
 from prade.baselines.gem import _Network, _Tables
 from prade.data.encoding import Coded
 from prade.data.prior import Prior
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3, "c": 4})
 LOW = Workload(SCHEMA, [*Workload.all_marginals(SCHEMA, 1), *Workload.all_marginals(SCHEMA, 2)])

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from prade import Ask, Column, Level, Release, Schema, Workload
 from prade.cli import main as cli
 from prade.core.errors import DataError
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.labelled_tables import with_labels
 from worlds.plans import plan_of
@@ -159,7 +159,7 @@ def test_what_does_not_go_together_is_refused(release, tmp_path):
 
 
 def test_dates_and_numbers_go_into_one_column_as_text():
-    from prade.cli.answer_commands import _together
+    from prade.cli.report_commands import _together
 
     asked = {name: [None] for name in ("name", "of", "by")}
     one = pa.table({**asked, "query": ["a"], "value": [1.5]})

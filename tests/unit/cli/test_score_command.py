@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from prade.cli import main as cli
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.scoring.metrics.measures import INSTALL
 from worlds.workers import SCHEMA, workers
 

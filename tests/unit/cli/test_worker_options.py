@@ -6,12 +6,12 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from prade.cli.main import every_command
-from prade.cli.worker_options import Where
-from prade.core.errors import DataError
-from prade.data.tables import read_table, write_table
+from prade.cli.options import Where
+from prade.core.execution import cores
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.file_names import SYNTHETIC
+from prade.release.derived_files import SYNTHETIC
 from worlds.commands import call
 from worlds.many_places import bits, public, public_table, release
 
@@ -19,50 +19,15 @@ COMMANDS = ("plan", "estimate", "sample", "report", "synthesize", "demo")
 
 
 def test_what_the_options_mean():
-    with Where().arguments() as how:
-        assert how == {"threads": None, "executor": None}
-    with Where(workers=1).arguments() as how:
-        assert how == {"threads": 1, "executor": None}
-    with Where(workers=2).arguments() as how:
-        assert how["threads"] is None
-        assert isinstance(how["executor"], ProcessPoolExecutor)
-        assert how["executor"].submit(abs, -3).result() == 3
+    with Where().execution() as execution:
+        assert (execution.threads, execution.executor) == (cores(), None)
+    with Where(workers=1).execution() as execution:
+        assert (execution.threads, execution.executor) == (1, None)
+    with Where(workers=2).execution() as execution:
+        assert isinstance(execution.executor, ProcessPoolExecutor)
+        assert execution.executor.submit(abs, -3).result() == 3
     assert Where(3).options() == ["--workers", "3"]
     assert Where(cluster="tcp://a:1").options() == ["--cluster", "tcp://a:1"]
-
-
-def test_rehearsals_on_an_accelerator_have_one_process_for_each_core_if_nothing_else_is_said(monkeypatch):
-    for most, expected in ((1, 1), (3, 3), (16, 8)):
-        monkeypatch.setattr("prade.estimating.cuda.most_processes", lambda most=most: most)
-        monkeypatch.setattr("prade.cli.worker_options.cores", lambda: 8)
-        assert Where().rehearsing(cuda=True) == Where(workers=expected)
-    assert Where().rehearsing(cuda=False) == Where()
-    for said in (Where(workers=1), Where(workers=3), Where(cluster="tcp://a:1")):
-        assert said.rehearsing(cuda=True) == said
-
-
-@pytest.mark.parametrize(
-    ("command", "given"),
-    [("plan", ["--epsilon", 1]), ("plan", ["--epsilon", "1,2"]), ("synthesize", ["--epsilon", 1])],
-)
-@pytest.mark.parametrize("options", [["--cuda"], ["--cuda", "--workers", 1], []])
-def test_commands_that_rehearse_on_an_accelerator_start_processes(command, given, options, tmp_path, monkeypatch):
-    found = []
-
-    def noted(*_, cuda=False, executor=None, threads=None, **others):
-        found.append((cuda, executor is not None, threads))
-        raise DataError("enough is known")
-
-    for where in ("prade.pipeline.plan", "prade.tuning.explore.explore", "prade.pipeline.synthesize"):
-        monkeypatch.setattr(where, noted)
-    monkeypatch.setattr("prade.cli.worker_options.cores", lambda: 2)
-    monkeypatch.setattr("prade.estimating.cuda.most_processes", lambda: 16)
-    write_table(public_table(), tmp_path / "public.parquet")
-    call("schema", "infer", tmp_path / "public.parquet", "-o", tmp_path / "schema.toml")
-    files = ["--schema", tmp_path / "schema.toml", "--public", tmp_path / "public.parquet", "-o", tmp_path / "made"]
-    private = [tmp_path / "private.parquet"] if command == "synthesize" else []
-    assert "enough is known" in call(command, *private, *files, *given, *options, code=1).stderr
-    assert found == [("--cuda" in options, options == ["--cuda"], 1 if "--workers" in options else None)]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

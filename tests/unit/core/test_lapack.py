@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.linalg import lapack
 
-from prade.core.lapack import _call, tridiagonal
-from prade.core.threads import single_threaded_blas
+from prade.core.compiled import _call, tridiagonal
+from prade.core.execution import single_threaded_blas
 
 
 def symmetric(cells, vectors=3):

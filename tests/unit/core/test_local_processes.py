@@ -8,12 +8,11 @@ import time
 
 import pytest
 
-from prade.core.local_processes import processes
-from prade.core.workers import Workers
+from prade.core.execution import Execution, processes
 
 RUN = """
 import os, time
-from prade.core.local_processes import processes
+from prade.core.execution import processes
 
 if __name__ == "__main__":
     with processes(2) as executor:
@@ -39,7 +38,7 @@ def wait_until(condition, seconds=10):
 
 def test_they_work_and_end_with_the_block():
     with processes(2) as executor:
-        workers = Workers.of(executor=executor)
+        workers = Execution(executor=executor)
         assert workers.number == 2
         assert list(workers.map(abs, [-1, 2])) == [1, 2]
         assert os.getpid() not in (pids := [executor.submit(os.getpid).result() for _ in range(4)])

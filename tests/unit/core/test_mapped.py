@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prade.core.mapped import ALIGNED, ARRAYS, open_mapped, write_mapped
+from prade.core.execution import ALIGNED, ARRAYS, open_mapped, write_mapped
 
 
 def test_a_value_comes_back_with_its_arrays_bit_for_bit(tmp_path):

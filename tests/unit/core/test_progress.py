@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Ask, Column, Level, Schema, Workload
-from prade.core.progress import progress_bar
+from prade.core.execution import Execution, progress_bar
 from prade.measuring.run import measure
 from worlds.plans import ledger_for, plan_of
 
@@ -31,7 +31,13 @@ def people(rows, towns, seed):
 
 
 def measured(tmp_path, private, progress):
-    return measure(PLAN, private, tmp_path / "release", ledger_for(PLAN, tmp_path / "ledger"), progress=progress)
+    return measure(
+        PLAN,
+        private,
+        tmp_path / "release",
+        ledger_for(PLAN, tmp_path / "ledger"),
+        execution=Execution(progress=progress),
+    )
 
 
 @pytest.mark.parametrize(

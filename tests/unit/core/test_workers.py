@@ -10,9 +10,9 @@ from functools import partial
 
 import pytest
 
-from prade.core import workers
+from prade.core import execution as workers
 from prade.core.errors import DataError
-from prade.core.workers import Shared, Workers, WorkersError
+from prade.core.execution import Execution, Shared, WorkersError
 
 
 def opened_from(path):
@@ -50,14 +50,14 @@ def shared(tmp_path):
 def test_results_come_in_order_and_are_the_same_everywhere(processes, shared):
     expected = [3.0 * item for item in range(20)]
     with ThreadPoolExecutor(3) as threads:
-        for each in (Workers(2), Workers.of(executor=threads), Workers.of(executor=processes)):
+        for each in (Execution(2), Execution(executor=threads), Execution(executor=processes)):
             assert [found for found, _, _ in each.map(partial(scaled, shared), range(20))] == expected
 
 
 def test_what_is_shared_stays_here_and_each_process_opens_it_once(processes, shared):
-    here = list(Workers(2).map(partial(scaled, shared), range(4)))
+    here = list(Execution(2).map(partial(scaled, shared), range(4)))
     assert {opener for _, opener, _ in here} == {os.getpid()}
-    there = list(Workers.of(executor=processes).map(partial(scaled, shared), range(20)))
+    there = list(Execution(executor=processes).map(partial(scaled, shared), range(20)))
     assert all(opener == worker != os.getpid() for _, opener, worker in there)
     large = Shared(bytes(10**6), opened_from, "file")
     assert len(pickle.dumps(partial(scaled, large))) < 1_000
@@ -66,24 +66,24 @@ def test_what_is_shared_stays_here_and_each_process_opens_it_once(processes, sha
 def test_a_worker_that_cannot_see_the_files_says_so(processes, shared, tmp_path):
     (tmp_path / "numbers.txt").unlink()
     with pytest.raises(WorkersError, match=r"the worker on .* cannot find .*numbers\.txt"):
-        list(Workers.of(executor=processes).map(partial(scaled, shared), range(2)))
+        list(Execution(executor=processes).map(partial(scaled, shared), range(2)))
 
 
 def test_workers_of_other_versions_are_refused(processes, monkeypatch):
     monkeypatch.setattr(workers, "versions", lambda: ("Python 2.7", *workers.MUST_AGREE))
     with pytest.raises(WorkersError, match=r"other versions \(Python 2\.7 here, Python 3"):
-        list(Workers.of(executor=processes).map(abs, [1]))
+        list(Execution(executor=processes).map(abs, [1]))
 
 
 def test_workers_that_are_gone_are_an_error_in_words():
     pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
     with pool, pytest.raises(WorkersError, match="the workers have stopped"):
-        list(Workers.of(executor=pool).map(die, [1]))
+        list(Execution(executor=pool).map(die, [1]))
 
 
 def test_errors_of_tasks_pass_through_with_their_remedy(processes):
     with pytest.raises(DataError) as caught:
-        list(Workers.of(executor=processes).map(refuse, [1]))
+        list(Execution(executor=processes).map(refuse, [1]))
     assert caught.value.told("shell") == "no; give the public files with --public"
 
 
@@ -97,7 +97,7 @@ def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
         return item
 
     with ThreadPoolExecutor(2) as pool:
-        results = Workers.of(executor=pool).map(work, range(100))
+        results = Execution(executor=pool).map(work, range(100))
         assert next(results) == 0
         results.close()
         release.set()
@@ -107,7 +107,7 @@ def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
 @pytest.mark.parametrize("ahead", [1, 4])
 def test_threads_begin_as_many_tasks_ahead_as_they_may(ahead):
     begun = []
-    results = Workers(1).map(begun.append, range(100), ahead=ahead)
+    results = Execution(1).map(begun.append, range(100), ahead=ahead)
     next(results)
     deadline = time.monotonic() + 10
     while len(begun) < 1 + ahead and time.monotonic() < deadline:
@@ -118,6 +118,6 @@ def test_threads_begin_as_many_tasks_ahead_as_they_may(ahead):
 
 
 def test_the_number_of_workers(processes):
-    assert Workers(3).number == 3
-    assert Workers.of(executor=processes).number == 2
-    assert Workers.of().number >= 1
+    assert Execution(3).number == 3
+    assert Execution(executor=processes).number == 2
+    assert Execution().number >= 1

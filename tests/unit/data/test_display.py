@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from prade.data.display import described, display_texts, group_texts, heading
-from prade.data.groups import Groups
-from prade.data.schema import Column, Schema
+from prade.data.declare.display import described, display_texts, group_texts, heading
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Column, Schema
 
 
 def test_a_label_is_shown_alone_unless_another_cell_looks_the_same() -> None:

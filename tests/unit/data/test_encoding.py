@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from prade.core.errors import DataError, SchemaError
+from prade.data.declare.schema import Column, Schema
 from prade.data.encoding import Coded, Decoder, encode, outside, read_table, write_table
-from prade.data.schema import Column, Schema
 
 
 def codes_of(column: Column, cells: Any) -> list[int]:

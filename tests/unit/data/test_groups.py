@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from prade.core.errors import DataError, SchemaError
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
 
 PLACES = {"STATE": [39, 17, 39, 17], "PUMA": ["02", "01", "01", "03"], "YEAR": [2019, 2019, 2019, 2019]}
 

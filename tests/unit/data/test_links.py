@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Column, Plan, Schema, SchemaError, Task
-from prade.data.links import proposed_links
+from prade.data.declare.draft import proposed_links
 from prade.examples import census_like
 
 PLACE = Column("PLACE", "group", values=["a", "b"])

@@ -12,12 +12,12 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from prade import EstimationError, Level, Plan, Release, Rule, Schema, Unit, Workload
 from prade import report as make_report
 from prade import sample as drawn_sample
-from prade.data.copied_share import copied_share
+from prade.core.execution import Execution
 from prade.data.information import Information
-from prade.data.parquet_with_header import HEADER, write_with_header
-from prade.data.public import Public
-from prade.data.public_table import PublicTable
-from prade.data.tables import read_table
+from prade.data.public.public import Public
+from prade.data.public.table import PublicTable
+from prade.data.read.files import HEADER, copied_share, write_with_header
+from prade.data.read.tables import read_table
 from prade.estimating.levels import added_rows
 from prade.estimating.levels.added_rows import with_extra, with_shown
 from prade.estimating.levels.estimates import Estimates
@@ -25,11 +25,10 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.unseen_cells import ShownCell, shown_cells
 from prade.planning.invariants import rules_of
-from prade.planning.plan_file import IN_EARLIER_FILES
-from prade.planning.settings import Settings
-from prade.queries.marginal import Marginal
+from prade.planning.settings import IN_EARLIER_FILES, Settings
+from prade.queries.parts import Marginal
 from prade.release.derived_files import write_rows
-from prade.reporting.provenance import provenance_of
+from prade.reporting.statements import provenance_of
 from prade.sampling.table import sample_groups
 from worlds.plans import plan_of
 from worlds.releases import answered, counted, write_folder
@@ -295,7 +294,9 @@ def test_synthetic_rows_have_values_and_copies_are_counted_right(tmp_path):
 
 def test_the_number_of_workers_changes_nothing():
     release = release_of()
-    one, other = (Estimates.of(release, PUBLIC, Settings(extra=0.02), threads=threads) for threads in (1, 3))
+    one, other = (
+        Estimates.of(release, PUBLIC, Settings(extra=0.02), execution=Execution(threads)) for threads in (1, 3)
+    )
     for group in range(5):
         assert np.array_equal(one.weights(1, group), other.weights(1, group))
 

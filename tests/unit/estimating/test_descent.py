@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from prade import Ask, Budget, Column, EstimationError, Groups, Level, PradeError, Schema, Workload
-from prade.core.threads import several
+from prade.core.execution import Execution, several
 from prade.data.encoding import encode
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.blocks import blocks
@@ -336,7 +336,7 @@ def test_threads_do_not_matter(settings):
     plan = survey(Level("STATE", AB), Level("PLACE", A), budget=Budget.pure(3))
     release = release_of(plan, rows_of(8), 5)
     one, three = (
-        [each.estimate.weights for each in Descent(release, PUBLIC, settings, threads=threads).estimates()]
+        [each.estimate.weights for each in Descent(release, PUBLIC, settings, execution=Execution(threads)).estimates()]
         for threads in (1, 3)
     )
     assert all(np.array_equal(x, y) for x, y in zip(one, three, strict=True))
@@ -345,7 +345,7 @@ def test_threads_do_not_matter(settings):
 def test_threads_must_be_some():
     plan = survey(Level("STATE", A))
     with pytest.raises(EstimationError, match="threads is 0: give a whole number, 1 or more"):
-        list(Descent(release_of(plan, rows_of(8), 5), PUBLIC, threads=0).estimates())
+        list(Descent(release_of(plan, rows_of(8), 5), PUBLIC, execution=Execution(0)).estimates())
 
 
 def test_several_keeps_the_order_and_raises_what_happens():

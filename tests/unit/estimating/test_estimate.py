@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import DataError, EstimationError, Schema, Workload
-from prade.data.column import Column
+from prade.data.declare.column import Column
 from prade.data.prior import Prior
 from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
 from prade.estimating.layout import Layout

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
-from prade.data.public import Public
+from prade.core.execution import Execution
+from prade.data.public.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.error_bars import errors
@@ -18,7 +19,7 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.totals import estimated_totals_variance
 from prade.planning.settings import Settings
 from prade.queries.query import expect, parse
-from prade.release.file_names import ESTIMATES
+from prade.release.derived_files import ESTIMATES
 from worlds.plans import plan_of
 from worlds.releases import counted
 from worlds.survey import FIVE_PLACES, SCHEMA
@@ -123,12 +124,12 @@ def test_joint_is_a_groups_distribution(estimates):
 
 def test_progress_is_told():
     told = []
-    Estimates.of(RELEASE, PUBLIC, progress=lambda done, number: told.append((done, number)))
+    Estimates.of(RELEASE, PUBLIC, execution=Execution(progress=lambda _, done, number: told.append((done, number))))
     assert told == [(done, 8) for done in range(1, 9)]
 
 
 def test_threads_do_not_matter(estimates):
-    other = Estimates.of(RELEASE, PUBLIC, MIXED, threads=3)
+    other = Estimates.of(RELEASE, PUBLIC, MIXED, execution=Execution(3))
     for one, three in zip(estimates.levels, other.levels, strict=True):
         assert np.array_equal(one.multipliers, three.multipliers)
     one, three = (list(estimates.map(lambda _, weights: weights.copy(), threads)) for threads in (1, 3))
@@ -155,7 +156,7 @@ def test_answers_are_those_of_the_joints(estimates, by, threads):
     query = "AGE >= 40 and WORK == 'full'"
     names = (by,) if isinstance(by, str) else by
     rows, counts = brute(estimates, names, lambda joint: expect(joint, query))
-    table = estimates.answer(query, by=by, threads=threads).to_pylist()
+    table = estimates.answer(query, by=by, execution=Execution(threads)).to_pylist()
     assert {tuple(row[name] for name in names) for row in table} == set(counts)
     assert len(table) == len(counts)
     for row in table:

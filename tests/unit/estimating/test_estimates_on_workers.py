@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from prade import DataError, Release
-from prade.core.workers import Workers, WorkersError
-from prade.data.mapped_public import open_mapped, save_mapped
+from prade.core.execution import Execution, WorkersError
+from prade.data.public.public import open_mapped, save_mapped
 from prade.estimating.levels import descent, finished_groups
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates
@@ -21,7 +21,7 @@ from prade.estimating.levels.foundation import shared_foundation
 from prade.estimating.levels.group_fits import Made, batches_of, estimated
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.settings import Settings
-from prade.release.file_names import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
+from prade.release.derived_files import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
 from worlds.many_places import PLACES, STATES, bits, public, release
 from worlds.processes import killed_when_done
 
@@ -45,9 +45,9 @@ def processes():
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_threads_and_processes_give_the_same_bits(settings, processes):
     expected = bits(Estimates.of(RELEASE, PUBLIC, settings))
-    assert bits(Estimates.of(RELEASE, PUBLIC, settings, workers=Workers.of(1, processes))) == expected
+    assert bits(Estimates.of(RELEASE, PUBLIC, settings, execution=Execution(1, processes))) == expected
     with ThreadPoolExecutor(3) as threads:
-        assert bits(Estimates.of(RELEASE, PUBLIC, settings, workers=Workers.of(2, threads))) == expected
+        assert bits(Estimates.of(RELEASE, PUBLIC, settings, execution=Execution(2, threads))) == expected
 
 
 def test_what_travels_is_small():
@@ -85,7 +85,7 @@ RUN = """
 import sys
 from pathlib import Path
 from prade import Release
-from prade.core.workers import Workers
+from prade.core.execution import Execution
 from prade.estimating.levels import finished_groups
 from prade.estimating.levels.kept_estimates import estimates_of
 from worlds.many_places import public
@@ -97,7 +97,7 @@ def told(what, done, number):
     if done == int(sys.argv[2]):
         sys.stdin.read()  # until it is killed
 
-estimates_of(Release.load(sys.argv[1]), public(), workers=Workers(2), progress=told)
+estimates_of(Release.load(sys.argv[1]), public(), execution=Execution(2, progress=told))
 """
 
 
@@ -121,7 +121,7 @@ def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bits(tmp_path, mon
             yield batch
 
     monkeypatch.setattr(Descent, "made", watched)
-    estimates = estimates_of(made, PUBLIC, progress=lambda what, done, number: told.append(done))
+    estimates = estimates_of(made, PUBLIC, execution=Execution(progress=lambda what, done, number: told.append(done)))
     assert told[-1] == 1 + STATES + STATES * PLACES
     assert (0, 0) not in worked_on
     assert 0 < len(worked_on) <= 1 + STATES + STATES * PLACES - 48  # those of the batch that was being kept may be lost
@@ -211,7 +211,7 @@ def test_processes_find_what_they_need_in_the_release_folder_and_nothing_is_left
     def told(*_):
         seen.append((made.path / UNFINISHED_ESTIMATES / SUPPORT_FOR_WORKERS).exists())
 
-    estimates = estimates_of(made, PUBLIC, workers=Workers.of(1, processes), progress=told)
+    estimates = estimates_of(made, PUBLIC, execution=Execution(1, processes, progress=told))
     assert all(seen)
     assert bits(estimates) == bits(Estimates.of(made, PUBLIC))
     assert not (made.path / UNFINISHED_ESTIMATES).exists()
@@ -227,7 +227,7 @@ def test_a_worker_without_the_release_folder_says_so(tmp_path, monkeypatch, proc
 
     monkeypatch.setattr(descent, "shared_foundation", elsewhere)
     with pytest.raises(WorkersError, match=r"cannot find /.*support\.arrow: all workers must see the folder"):
-        estimates_of(made, PUBLIC, workers=Workers.of(1, processes))
+        estimates_of(made, PUBLIC, execution=Execution(1, processes))
 
 
 def test_workers_may_run_in_another_folder(tmp_path, monkeypatch):
@@ -235,7 +235,7 @@ def test_workers_may_run_in_another_folder(tmp_path, monkeypatch):
     made = release(Path("release"))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, os.chdir, ("/",)) as pool:
-        assert bits(estimates_of(made, PUBLIC, workers=Workers.of(1, pool))) == bits(Estimates.of(made, PUBLIC))
+        assert bits(estimates_of(made, PUBLIC, execution=Execution(1, pool))) == bits(Estimates.of(made, PUBLIC))
 
 
 def test_mapped_rows_are_those_that_were_written(tmp_path):
@@ -257,7 +257,7 @@ def test_workers_get_the_rows_of_a_thinned_table_only(tmp_path, processes):
     def told(*_):
         seen.append(len(open_mapped(made.path / UNFINISHED_ESTIMATES / SUPPORT_FOR_WORKERS)))
 
-    estimates = estimates_of(made, PUBLIC, settings, workers=Workers.of(1, processes), progress=told)
+    estimates = estimates_of(made, PUBLIC, settings, execution=Execution(1, processes, progress=told))
     assert set(seen) == {len(estimates.support)}
     assert len(estimates.support) < len(PUBLIC)
     assert bits(estimates) == bits(Estimates.of(made, PUBLIC, settings))

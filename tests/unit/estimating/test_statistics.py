@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from prade import Ask, Column, DataError, Level, Release, Schema, Workload, WorkloadError
-from prade.data.public import Public
+from prade.core.execution import Execution
+from prade.data.public.public import Public
 from prade.estimating.levels.asked_rows import counted, pieces_of, read_query
 from prade.estimating.levels.basis import basis, worst
 from prade.estimating.levels.cell_counts import cell_counts
@@ -17,7 +18,7 @@ from prade.estimating.levels.kept_weights import kept_weights
 from prade.estimating.levels.statistics import MOST_VALUES, _distinct, spread
 from prade.planning.settings import Settings
 from prade.queries.query import parse
-from prade.release.file_names import WEIGHTS
+from prade.release.derived_files import WEIGHTS
 from worlds.plans import plan_of
 from worlds.releases import invented, write_folder
 from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS
@@ -309,7 +310,7 @@ def test_kept_weights_answer_the_same_to_the_last_bit(kept, threads):
     slow.weights_when_asked = None
     assert kept_weights(kept, SHAPE) is not None
     for text in QUESTIONS:
-        one = quick.answer(text, by="STATE", threads=threads)
+        one = quick.answer(text, by="STATE", execution=Execution(threads))
         assert one.equals(slow.answer(text, by="STATE"))
     assert quick.kept_weights is not None
 

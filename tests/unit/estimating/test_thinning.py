@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from prade import EstimationError, Level, PradeError, Workload
-from prade.data.public import Public
+from prade.core.execution import Execution
+from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
@@ -242,7 +243,9 @@ def test_drawn_rows_are_rows_of_the_support(both):
 
 def test_threads_do_not_matter_on_a_support():
     release = release_of(3)
-    one, three = (Estimates.of(release, PUBLIC, Settings(support=700), threads=threads) for threads in (1, 3))
+    one, three = (
+        Estimates.of(release, PUBLIC, Settings(support=700), execution=Execution(threads)) for threads in (1, 3)
+    )
     for group in range(5):
         assert np.array_equal(one.weights(1, group), three.weights(1, group))
 

@@ -10,7 +10,7 @@ from prade.baselines import Histogram, run
 from prade.data.prior import Prior
 from prade.measuring.adaptive.session import adaptive
 from prade.measuring.run import measure
-from prade.privacy.conversion import epsilon_of, rho_within
+from prade.privacy.budget import epsilon_of, rho_within
 from prade.privacy.protection import LEAST_WEAK_DELTA, MOST_EPSILON, USUAL_DELTA, refuse_weak, weakness
 
 TINY = Fraction(1, 10**30)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from prade.core.errors import DataError, WorkloadError
-from prade.data.schema import Column, Schema
-from prade.queries.query import MAX_DEPTH, MAX_LENGTH, parse
-from prade.queries.query_text import backticked
+from prade.data.declare.schema import Column, Schema
+from prade.queries.query import MAX_DEPTH, MAX_LENGTH, backticked, parse
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from prade import Budget, Level, Plan, PublishedTotals, Rule, Schema, Settings, Unit, Workload
-from prade.reporting import methodology
+from prade.reporting import statements as methodology
 from prade.reporting.page_data import noun_of
 from worlds.survey import AGE, PLACE, SEX, STATE, THREE_PLACES
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from prade.reporting.packing import packed, plain, unpacked
+from prade.reporting.html import packed, plain, unpacked
 
 SHARES = st.floats(0, 1) | st.just(float("nan"))
 

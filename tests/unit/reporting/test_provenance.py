@@ -7,11 +7,20 @@ from types import SimpleNamespace
 import pytest
 
 from prade import Ask, Budget, Level, Plan, PublishedTotals, Release, Rule, Schema, Unit, Workload
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.planning.settings import Settings
-from prade.reporting.methodology import estimation, invariants, measured, methodology_of, neighbours, prior
-from prade.reporting.provenance import cite, provenance_of, public_files
+from prade.reporting.statements import (
+    cite,
+    estimation,
+    invariants,
+    measured,
+    methodology_of,
+    neighbours,
+    prior,
+    provenance_of,
+    public_files,
+)
 from worlds.survey import AGE, PLACE, SEX, STATE, THREE_PLACES
 from worlds.whole_releases import census
 

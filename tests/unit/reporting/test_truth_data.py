@@ -9,14 +9,13 @@ import pytest
 
 from prade import Ask, DataError, Level, Release, Workload, score
 from prade.data.encoding import encode
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.release.derived_files import write_rows
-from prade.reporting.packing import unpacked
-from prade.reporting.truth import coded_rows, truth_of
-from prade.reporting.truth_data import truth_data
+from prade.reporting.html import unpacked
+from prade.reporting.truth import coded_rows, truth_data, truth_of
 from prade.scoring.score import joint_errors
 from worlds.plans import ledger_for, plan_of
 from worlds.workers import SCHEMA, workers

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from prade import DataError, Release
-from prade.core.workers import Workers, WorkersError
+from prade.core.execution import Execution, WorkersError
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.pipeline import sample, write_sample
 from prade.planning.settings import Settings
-from prade.release.file_names import UNFINISHED_ROWS
+from prade.release.derived_files import UNFINISHED_ROWS
 from prade.sampling import draw as sorted_rows
 from prade.sampling import table as group_draws
 from prade.sampling.draw import Search
@@ -41,21 +41,21 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(made):
-    return sample(made, TABLE, seed=4, threads=1)
+    return sample(made, TABLE, seed=4, execution=Execution(1))
 
 
-def rows_of(estimates, workers=None):
-    return [batch.rows for batch in drawn_batches(estimates, 4, search=Search(), workers=workers or Workers(1))]
+def rows_of(estimates, execution=Execution(1)):
+    return [batch.rows for batch in drawn_batches(estimates, 4, search=Search(), execution=execution)]
 
 
 # ---------------------------------------------------------------- wherever they are drawn
 
 
 def test_threads_processes_and_any_number_of_them_draw_the_same_rows(made, expected, processes):
-    assert sample(made, TABLE, seed=4, executor=processes).equals(expected)
-    assert sample(made, TABLE, seed=4, threads=3).equals(expected)
+    assert sample(made, TABLE, seed=4, execution=Execution(executor=processes)).equals(expected)
+    assert sample(made, TABLE, seed=4, execution=Execution(3)).equals(expected)
     with ThreadPoolExecutor(2) as threads:
-        assert sample(made, TABLE, seed=4, executor=threads).equals(expected)
+        assert sample(made, TABLE, seed=4, execution=Execution(executor=threads)).equals(expected)
 
 
 def test_rows_are_the_same_where_columns_are_counted_together_and_where_not(made, monkeypatch):
@@ -77,7 +77,7 @@ def test_dask_draws_the_same_rows_with_any_number_of_workers(made, expected):
             distributed.LocalCluster(number, threads_per_worker=1, dashboard_address=None) as cluster,
             distributed.Client(cluster) as client,
         ):
-            assert sample(made, TABLE, seed=4, executor=client.get_executor()).equals(expected)
+            assert sample(made, TABLE, seed=4, execution=Execution(executor=client.get_executor())).equals(expected)
 
 
 def test_what_travels_is_a_groups_number_and_its_rows(made):
@@ -87,9 +87,7 @@ def test_what_travels_is_a_groups_number_and_its_rows(made):
     assert len(pickle.dumps(rows)) < 2 * 500 + 300
     seen = []
 
-    class Watched:
-        executor = None
-
+    class Watched(Execution):
         def map(self, work, tasks, ahead):
             for task in tasks:
                 seen.append(len(pickle.dumps((work, task))))
@@ -103,14 +101,14 @@ def test_what_travels_is_a_groups_number_and_its_rows(made):
 def test_estimates_that_the_folder_does_not_keep_are_refused_by_other_processes(made, processes):
     other = Estimates.of(made.release, public(), Settings(n0=77.0))
     with pytest.raises(WorkersError, match=r"are not those to draw from: .* call prade.estimate with these settings"):
-        sample(other, TABLE, executor=processes)
+        sample(other, TABLE, execution=Execution(executor=processes))
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so(made, processes, tmp_path):
     away = estimates_of(release(tmp_path / "away"), public())
     shutil.move(tmp_path / "away", tmp_path / "gone")
     with pytest.raises(WorkersError, match=r"cannot find .*away: all workers must see the folder"):
-        list(drawn_batches(away, 0, search=Search(), workers=Workers.of(1, processes)))
+        list(drawn_batches(away, 0, search=Search(), execution=Execution(1, processes)))
 
 
 # ---------------------------------------------------------------- batches
@@ -121,23 +119,23 @@ def test_the_size_of_batches_changes_nothing(made, expected, size, monkeypatch):
     monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", size)
     number = {1: STATES * PLACES, 10**9: 1}.get(size, 10)
     assert abs(len(rows_of(made)) - number) <= 1
-    assert sample(made, TABLE, seed=4, threads=1).equals(expected)
+    assert sample(made, TABLE, seed=4, execution=Execution(1)).equals(expected)
 
 
 def test_values_that_are_drawn_do_not_depend_on_the_batch(made, monkeypatch):
     """A public table in another order: donors are found by their codes and drawn with each row's own numbers."""
     turned = TABLE.take(np.random.default_rng(0).permutation(TABLE.num_rows))
-    whole = sample(made, turned, seed=4, threads=1)
+    whole = sample(made, turned, seed=4, execution=Execution(1))
     monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", 300)
-    assert sample(made, turned, seed=4, threads=1).equals(whole)
-    assert not sample(made, turned, seed=5, threads=1).equals(whole)
+    assert sample(made, turned, seed=4, execution=Execution(1)).equals(whole)
+    assert not sample(made, turned, seed=5, execution=Execution(1)).equals(whole)
 
 
 def test_groups_of_one_part_are_not_mixed_with_others(made):
     parts = [np.arange(STATES * PLACES)[k::STATES] for k in range(STATES)]
-    batches = list(drawn_batches(made, 4, search=Search(), workers=Workers(1), parts=parts))
+    batches = list(drawn_batches(made, 4, search=Search(), execution=Execution(1), parts=parts))
     assert [batch.part for batch in batches] == [0, 1, 2]
-    at_once = next(drawn_batches(made, 4, search=Search(), workers=Workers(1)))
+    at_once = next(drawn_batches(made, 4, search=Search(), execution=Execution(1)))
     for batch in batches:
         for group in batch.groups:
             assert np.array_equal(batch.rows[batch.group == group], at_once.rows[at_once.group == group])
@@ -157,7 +155,7 @@ def test_groups_without_rows_take_no_work(made, monkeypatch):
 
 RUN = """
 import sys
-from prade import Release
+from prade import Execution, Release
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import write_sample
 from prade.sampling import table
@@ -172,7 +170,7 @@ def told(what, done, number):
 
 estimates = kept_estimates(Release.load(sys.argv[1]))
 form = {"seed": int(sys.argv[3]), "partitioned": sys.argv[4] == "parts"}
-write_sample(estimates, None, TABLE, **form, threads=1, progress=told)
+write_sample(estimates, None, TABLE, **form, execution=Execution(1, progress=told))
 """
 
 
@@ -226,11 +224,11 @@ def test_batches_of_another_seed_or_damaged_ones_are_not_used(copied, monkeypatc
     monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
     killed_run(folder, 60, seed=5)
     estimates = kept_estimates(Release.load(folder))
-    assert sample(estimates, TABLE, seed=4, threads=1).equals(expected)
+    assert sample(estimates, TABLE, seed=4, execution=Execution(1)).equals(expected)
     killed_run(folder, 60, seed=4)
     damaged = sorted((folder / UNFINISHED_ROWS).glob("*.npy"))[0]
     damaged.write_bytes(damaged.read_bytes()[:-8] + bytes(8))
-    assert sample(estimates, TABLE, seed=4, threads=1).equals(expected)
+    assert sample(estimates, TABLE, seed=4, execution=Execution(1)).equals(expected)
 
 
 def test_a_full_disk_is_a_clear_error_and_what_is_finished_is_kept(copied, monkeypatch, expected):
@@ -248,9 +246,9 @@ def test_a_full_disk_is_a_clear_error_and_what_is_finished_is_kept(copied, monke
     with monkeypatch.context() as patched:
         patched.setattr(np, "save", full)
         with pytest.raises(DataError, match=r"No space left on device.: make room there.*what is finished is kept"):
-            sample(estimates, TABLE, seed=4, threads=1)
+            sample(estimates, TABLE, seed=4, execution=Execution(1))
     assert len(list((folder / UNFINISHED_ROWS).glob("*.npy"))) == 3
-    assert sample(estimates, TABLE, seed=4, threads=1).equals(expected)
+    assert sample(estimates, TABLE, seed=4, execution=Execution(1)).equals(expected)
 
 
 def test_a_folder_that_is_read_only_keeps_nothing(copied, monkeypatch, expected):
@@ -258,5 +256,5 @@ def test_a_folder_that_is_read_only_keeps_nothing(copied, monkeypatch, expected)
     monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
     monkeypatch.setattr(group_draws.os, "access", lambda path, mode: False)
     monkeypatch.setattr(group_draws, "keep_batch", None)
-    assert sample(kept_estimates(Release.load(folder)), TABLE, seed=4, threads=1).equals(expected)
+    assert sample(kept_estimates(Release.load(folder)), TABLE, seed=4, execution=Execution(1)).equals(expected)
     assert not (folder / UNFINISHED_ROWS).exists()

@@ -9,17 +9,18 @@ import pyarrow as pa
 import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
-from prade.data.copied_share import copied_share
+from prade.core.execution import Execution
 from prade.data.decoding import Decoder
-from prade.data.public import Public
-from prade.data.tables import write_table
+from prade.data.public.public import Public
+from prade.data.read.files import copied_share
+from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.planning.settings import Settings
-from prade.release.file_names import ESTIMATES
+from prade.release.derived_files import ESTIMATES
 from prade.sampling.table import sample_groups, typed_as_public
 from worlds.plans import ONE_ROW, plan_of
 from worlds.releases import invented
@@ -62,7 +63,7 @@ RELEASE = released(survey())
 
 @pytest.fixture(scope="module")
 def table():
-    return sample(RELEASE, TABLE, seed=5, threads=1)
+    return sample(RELEASE, TABLE, seed=5, execution=Execution(1))
 
 
 # ---------------------------------------------------------------- what is in it
@@ -89,11 +90,11 @@ def test_group_columns_that_the_public_table_does_not_hold():
     """A number that its type has no room for, or no such column at all: the list's own type."""
     groups = {"STATE": [100_000, 2], "PLACE": [7, 8]}
     plan = survey([Level("STATE", ONES), Level("PLACE", ONES)], groups)
-    found = sample(released(plan), TABLE, threads=1)
+    found = sample(released(plan), TABLE, execution=Execution(1))
     assert found.schema.field("STATE").type == pa.int64()
     assert set(found["STATE"].to_pylist()) == {100_000, 2}
     assert set(found["PLACE"].to_pylist()) == {"7", "8"}
-    without = sample(released(plan), TABLE.drop_columns(["STATE", "PLACE"]), threads=1)
+    without = sample(released(plan), TABLE.drop_columns(["STATE", "PLACE"]), execution=Execution(1))
     assert without.schema.field("STATE").type == pa.int64()
 
 
@@ -122,28 +123,28 @@ def test_the_spelling_reaches_the_synthetic_rows():
     public = TABLE.set_column(
         TABLE.column_names.index("STATE"), "STATE", [[f"{n:02}" for n in TABLE["STATE"].to_pylist()]]
     )
-    found = sample(released(survey()), public, threads=1)
+    found = sample(released(survey()), public, execution=Execution(1))
     assert set(found["STATE"].to_pylist()) == {f"{n:02}" for n in FIVE_PLACES["STATE"]}
 
 
 def test_a_group_column_that_follows_from_the_levels_is_there_too():
     groups = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "s"]}
-    found = sample(released(survey([Level("PLACE", ONES)], groups)), TABLE, threads=1)
+    found = sample(released(survey([Level("PLACE", ONES)], groups)), TABLE, execution=Execution(1))
     pairs = set(zip(found["STATE"].to_pylist(), found["PLACE"].to_pylist(), strict=True))
     assert pairs == {(1, "p"), (1, "q"), (2, "s")}
-    states = sample(released(survey([Level("STATE", ONES)], groups)), TABLE, threads=1)
+    states = sample(released(survey([Level("STATE", ONES)], groups)), TABLE, execution=Execution(1))
     assert "PLACE" not in states.column_names  # a row of state 1 is in neither place
 
 
 def test_no_groups_at_all():
-    found = sample(released(survey([Level((), ONES)], None)), TABLE, threads=1)
+    found = sample(released(survey([Level((), ONES)], None)), TABLE, execution=Execution(1))
     assert set(found.column_names) == {"AGE", "SEX", "WORK"}
     assert 40 <= found.num_rows <= 130
 
 
 def test_a_person_id_counts_the_rows():
     plan = survey(unit=Unit(3, person_id="PERSON"))
-    found = sample(released(plan), TABLE, threads=1)
+    found = sample(released(plan), TABLE, execution=Execution(1))
     assert found.column_names[0] == "PERSON"
     assert found["PERSON"].to_pylist() == list(range(1, found.num_rows + 1))
 
@@ -210,7 +211,9 @@ def test_the_order_of_rows_does_not_tell_that_of_the_public_rows(passes, upside_
     plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
     release = released(plan, rows=(3000, 3001))
     for seed in (1, 2, 3):
-        found = np.array(sample(release, {"X": x, "EVEN": x % 2}, seed=seed, passes=passes, threads=1)["X"])
+        found = np.array(
+            sample(release, {"X": x, "EVEN": x % 2}, seed=seed, passes=passes, execution=Execution(1))["X"]
+        )
         assert len(found) > 2000
         assert len(set(found.tolist())) > 500
         for one, other in ((found, np.arange(len(found))), (found[1:], found[:-1])):
@@ -227,7 +230,7 @@ def test_values_within_a_bin_are_drawn_by_weight():
     )
     release = released(survey([Level((), ONES)], None), rows=(3000, 3001))
     estimates = Estimates.of(release, Public.of(SCHEMA, table, weight="W"), Settings(unseen=False))
-    ages = np.array(sample(estimates, table, weight="W", passes=1, threads=1)["AGE"])
+    ages = np.array(sample(estimates, table, weight="W", passes=1, execution=Execution(1))["AGE"])
     assert set(ages.tolist()) == {20, 39}
     assert abs((ages == 20).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / len(ages))
 
@@ -242,7 +245,7 @@ def test_weights_of_values_are_checked(weights):
 def test_noisy_totals_below_one_give_no_row():
     release = released(survey(), rows=(40, 120))
     emptied = tuple(tuple(np.where(np.arange(len(c))[:, None] == 1, -50, c) for c in part) for part in release.noisy)
-    found = sample(Release(Path("nowhere"), release.plan, emptied), TABLE, threads=1)
+    found = sample(Release(Path("nowhere"), release.plan, emptied), TABLE, execution=Execution(1))
     places = list(zip(found["STATE"].to_pylist(), found["PLACE"].to_pylist(), strict=True))
     assert places.count((1, "q")) == 0
     assert len(set(places)) == 4
@@ -253,7 +256,7 @@ def test_weights_of_public_rows_count():
     weights = pa.array(np.where(np.array(TABLE["SEX"]) == 1, 1.0, 0.0))
     weighted = TABLE.append_column("W", weights)
     estimates = Estimates.of(RELEASE, Public.of(SCHEMA, weighted, FIVE_PLACES, weight="W"), Settings(unseen=False))
-    found = sample(estimates, weighted, weight="W", threads=1)
+    found = sample(estimates, weighted, weight="W", execution=Execution(1))
     assert set(found["SEX"].to_pylist()) == {1}
     assert "W" not in found.column_names
 
@@ -263,11 +266,11 @@ def test_weights_of_public_rows_count():
 
 def test_the_same_seed_gives_the_same_table_whatever_the_threads(table):
     for threads in (2, 3):
-        assert sample(RELEASE, TABLE, seed=5, threads=threads).equals(table)
+        assert sample(RELEASE, TABLE, seed=5, execution=Execution(threads)).equals(table)
 
 
 def test_another_seed_gives_another_table(table):
-    other = sample(RELEASE, TABLE, seed=6, threads=1)
+    other = sample(RELEASE, TABLE, seed=6, execution=Execution(1))
     assert other.num_rows == table.num_rows
     assert not other.equals(table)
 
@@ -276,8 +279,8 @@ def test_public_tables_from_files_and_frames_give_the_same_values(tmp_path, tabl
     import pyarrow.parquet as pq
 
     pq.write_table(TABLE, tmp_path / "public.parquet")
-    assert sample(RELEASE, tmp_path / "public.parquet", seed=5, threads=1).equals(table)
-    frame = sample(RELEASE, TABLE.to_pandas(), seed=5, threads=1, like="pyarrow")
+    assert sample(RELEASE, tmp_path / "public.parquet", seed=5, execution=Execution(1)).equals(table)
+    frame = sample(RELEASE, TABLE.to_pandas(), seed=5, execution=Execution(1), like="pyarrow")
     assert frame.select(["STATE", "PLACE", "SEX", "AGE"]).to_pydict() == {
         name: table[name].to_pylist() for name in ("STATE", "PLACE", "SEX", "AGE")
     }
@@ -285,23 +288,23 @@ def test_public_tables_from_files_and_frames_give_the_same_values(tmp_path, tabl
 
 def test_estimates_are_kept_and_used_again(tmp_path, monkeypatch, table):
     release = released(survey(), tmp_path)
-    assert sample(release, TABLE, seed=5, threads=1).equals(table)
+    assert sample(release, TABLE, seed=5, execution=Execution(1)).equals(table)
     kept = (tmp_path / ESTIMATES).read_bytes()
 
     def refuse(*_, **__):
         raise AssertionError("estimated again")
 
     monkeypatch.setattr(Estimates, "of", refuse)
-    assert sample(release, TABLE, seed=5, threads=1).equals(table)
+    assert sample(release, TABLE, seed=5, execution=Execution(1)).equals(table)
     assert (tmp_path / ESTIMATES).read_bytes() == kept
 
 
 def test_a_seed_gives_its_table_whatever_was_drawn_before(tmp_path):
     """Estimates made for another seed are the same: the table of seed 9 does not remember seed 5."""
-    fresh = sample(RELEASE, TABLE, seed=9, threads=1)
+    fresh = sample(RELEASE, TABLE, seed=9, execution=Execution(1))
     release = released(survey(), tmp_path)
-    sample(release, TABLE, seed=5, threads=1)
-    assert sample(release, TABLE, seed=9, threads=1).equals(fresh)
+    sample(release, TABLE, seed=5, execution=Execution(1))
+    assert sample(release, TABLE, seed=9, execution=Execution(1)).equals(fresh)
 
 
 def test_other_settings_estimate_anew(tmp_path):
@@ -318,9 +321,9 @@ def test_other_settings_estimate_anew(tmp_path):
 
 def test_another_public_table_is_refused_as_long_as_estimates_are_kept(tmp_path):
     release = released(survey(), tmp_path)
-    sample(release, TABLE, threads=1)
+    sample(release, TABLE, execution=Execution(1))
     with pytest.raises(DataError, match="was made from another release or public table; remove it"):
-        sample(release, public_table(1), threads=1)
+        sample(release, public_table(1), execution=Execution(1))
 
 
 def test_the_folder_answers_without_the_public_table(tmp_path):
@@ -333,17 +336,17 @@ def test_the_folder_answers_without_the_public_table(tmp_path):
 @pytest.mark.parametrize("seed", [-1, 1.5, True, None])
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(EstimationError, match="give a whole number, 0 or more"):
-        sample(RELEASE, TABLE, seed=seed, threads=1)
+        sample(RELEASE, TABLE, seed=seed, execution=Execution(1))
 
 
 def test_threads_must_be_some():
     with pytest.raises(EstimationError, match="threads is 0: give a whole number, 1 or more"):
-        sample(RELEASE, TABLE, threads=0)
+        sample(RELEASE, TABLE, execution=Execution(0))
 
 
 def test_progress_is_told():
     told = []
-    sample(RELEASE, TABLE, threads=2, progress=lambda *news: told.append(news))
+    sample(RELEASE, TABLE, execution=Execution(2, progress=lambda *news: told.append(news)))
     assert told == [("estimating", n, 7) for n in range(1, 8)] + [("sampling", n, 5) for n in range(1, 6)]
 
 
@@ -396,7 +399,7 @@ def test_types_and_missing_cells_of_a_frame_come_back():
         ]
     )
     plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    found = sample(released(plan, rows=(300, 301)), frame, threads=1)
+    found = sample(released(plan, rows=(300, 301)), frame, execution=Execution(1))
     assert found.dtypes.to_dict() == frame.dtypes.to_dict()
     assert 0 < found["PAY"].isna().sum() < len(found)
     assert found["BORN"].isna().equals(found["PAY"].isna())  # as in every public row
@@ -427,7 +430,7 @@ def earners(rows=2000, seed=0):
 def test_wages_stay_part_of_income():
     """The finding: drawn alone within bins, wages were above income in one row of three here."""
     public = earners()
-    found = sample(released(MONEY_PLAN, rows=(3000, 3001)), public, seed=1, threads=1)
+    found = sample(released(MONEY_PLAN, rows=(3000, 3001)), public, seed=1, execution=Execution(1))
     assert found.num_rows > 2000
     assert (np.array(found["WAGES"]) <= np.array(found["INCOME"])).all()
     known = set(zip(*(public[name].to_pylist() for name in MONEY.names), strict=True))
@@ -439,10 +442,10 @@ def test_estimates_of_another_order_of_the_public_rows_find_donors_by_codes():
     """Kept estimates number the public rows that they were made from; the table given now has them in another order."""
     public = earners()
     estimates = Estimates.of(released(MONEY_PLAN, rows=(3000, 3001)), Public.of(MONEY, public))
-    turned = sample(estimates, public.take(np.arange(public.num_rows)[::-1]), seed=1, threads=1)
+    turned = sample(estimates, public.take(np.arange(public.num_rows)[::-1]), seed=1, execution=Execution(1))
     assert (np.array(turned["WAGES"]) <= np.array(turned["INCOME"])).all()
     assert copied_share(turned.schema) == 1
-    same = sample(estimates, public, seed=1, threads=1)
+    same = sample(estimates, public, seed=1, execution=Execution(1))
     for name in MONEY.names:
         assert np.array_equal(Public.of(MONEY, turned).prior.codes[name], Public.of(MONEY, same).prior.codes[name])
 
@@ -453,7 +456,7 @@ def test_the_file_has_the_types_of_the_public_file_in_the_columns_of_groups_too(
 
     frame = TABLE.to_pandas().astype({"STATE": "Int16", "PLACE": "category", "SEX": "Int32", "WORK": "category"})
     frame.to_parquet(tmp_path / "public.parquet")
-    rows = sample(RELEASE, tmp_path / "public.parquet", seed=1, threads=1)
+    rows = sample(RELEASE, tmp_path / "public.parquet", seed=1, execution=Execution(1))
     write_table(rows, tmp_path / "synthetic.parquet")
     found = pd.read_parquet(tmp_path / "synthetic.parquet")
     assert [str(found[name].dtype) for name in ("STATE", "PLACE", "SEX", "WORK")] == [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prade import Column, Schema, Target
-from prade.core.workers import Workers
+from prade.core.execution import Execution
 from prade.data.prior import Prior
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
@@ -79,7 +79,7 @@ def test_a_releases_rows_follow_its_plans_targets():
     made = made.with_totals(np.where(np.arange(len(made.totals)) < 3, made.totals, 0.0))
     wanted = Plan(**{**vars(made.plan.content), "targets": (Target(["AGE x WORK"]),)})
     other = Estimates(replace(made.release, plan=wanted), made.public, made.settings, made.levels)
-    batches = [list(drawn_batches(each, 4, search=Search(), workers=Workers(1))) for each in (made, other)]
+    batches = [list(drawn_batches(each, 4, search=Search(), execution=Execution(1))) for each in (made, other)]
     rows = [np.concatenate([batch.rows for batch in each]) for each in batches]
     assert len(rows[0]) == len(rows[1])
     assert not np.array_equal(*rows)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, DataError, Schema, score
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.scoring.evaluation import evaluate, worst_pairs
 from prade.scoring.metrics.measures import INSTALL, OTHERS, Choices, all_metrics
 from prade.scoring.metrics.regressions import Formula, usual_linear, usual_logistic

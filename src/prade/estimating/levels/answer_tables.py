@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.errors import DataError
-from prade.data.column import EPOCH, Column
-from prade.data.groups import Grouping
+from prade.data.declare.column import EPOCH, Column
+from prade.data.declare.groups import Grouping
 from prade.data.menus import natural_type
 from prade.estimating.levels.basis import Basis
 from prade.estimating.levels.cell_counts import CellCounts

@@ -17,15 +17,14 @@ import numpy as np
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, WorkloadError
 from prade.data.comparison import OffEdge
-from prade.data.schema import Schema
+from prade.data.declare.schema import Schema
 from prade.estimating.levels.basis import Basis, basis, worst
 from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_known
 from prade.estimating.levels.public_cells import Cells
 from prade.planning.invariants import possible_cells
 from prade.queries.asked import asked_query, bracketing
-from prade.queries.expression import Expression, possible, simplified
 from prade.queries.parts import Predicate
-from prade.queries.query import Query
+from prade.queries.query import Expression, Query, possible, simplified
 
 if TYPE_CHECKING:
     from prade.estimating.levels.distributions import Distributions

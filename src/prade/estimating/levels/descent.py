@@ -18,19 +18,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.threads import several, single_threaded_blas
-from prade.core.workers import Shared, Workers
-from prade.data.public import Public
+from prade.core.execution import Execution, Shared, several, single_threaded_blas
+from prade.data.public.public import Public
 from prade.estimating.base import Estimator
-from prade.estimating.device_arrays import device_arrays
 from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
-from prade.estimating.levels import device_fits
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.benchmarking import benchmarked, parts_of_parents
 from prade.estimating.levels.blocks import families_of
@@ -94,8 +91,7 @@ class Descent:
 
     `estimator` takes the raw answers; by default it is the one in the settings. `rough` is for rehearsals: few steps of
     `MAP`, and nothing that only error bars need. `cells` is what other descents on the same public table share. An
-    `executor` makes estimates elsewhere, if `shared` has written what its workers need. Workers with an
-    accelerator estimate all groups of a level together.
+    executor makes estimates elsewhere, if `share` has written what its workers need.
     """
 
     def __init__(
@@ -106,17 +102,16 @@ class Descent:
         *,
         estimator: Estimator | None = None,
         rough: bool = False,
-        threads: int = 1,
         seed: int = 0,
         cells: PublicCells | None = None,
-        workers: Workers | None = None,
+        execution: Execution = Execution(),
     ) -> None:
         self.release = release
         self.plan = release.plan
         self.settings = settings or Settings()
         self.estimator = estimator or PAPERS.get(self.settings.estimator)
         self.rough = rough
-        self.workers = workers or Workers(threads)
+        self.execution = execution
         self.cells = (cells or PublicCells(public, seed)).with_added(release, self.settings)
         self.public = self.cells.public
         self.foundation = Foundation.of(self.plan, self.cells, self.settings)
@@ -162,7 +157,7 @@ class Descent:
         """task(estimate) for the wanted groups of a level, given what its parents hand on, in threads."""
         found = self.groups(level, parents)
         wanted = range(len(found)) if groups is None else groups
-        return several(_alone(lambda group: task(found.estimate(group))), wanted, self.workers.threads)
+        return several(_alone(lambda group: task(found.estimate(group))), wanted, self.execution.threads)
 
     def groups(self, level: int, parents: Sequence[Parent]) -> LevelGroups:
         """The groups of a level with their smoothed answers, given what their parents hand on."""
@@ -173,17 +168,7 @@ class Descent:
     def made(self, found: LevelGroups, known: Collection[int] = ()) -> Iterator[list[Made]]:
         """The estimates of a level's groups, made by workers, batch by batch; batches of known groups are left out."""
         wanted = [batch for batch in found.batches() if not all(each.group in known for each in batch.groups)]
-        elsewhere = partial(self.workers.map, partial(estimated, self.shared, found.method))
-        if not self.workers.accelerator or len(found) < device_fits.FEWEST:
-            return elsewhere(wanted)
-        return device_fits.estimated_on_device(self.foundation, found.method, wanted, elsewhere, self.workers.threads)
-
-    def tilts(self, found: LevelGroups, groups: range) -> list[Tilt]:
-        """The tilts of some groups of a level, from the accelerator."""
-        elsewhere = partial(self.workers.map, partial(estimated, self.shared, found.method))
-        how = found.batches(groups), elsewhere, self.workers.threads
-        tilts = {each.group: each for each in device_fits.tilts_on_device(self.foundation, found.method, *how)}
-        return [tilts[group] for group in groups]
+        return self.execution.map(partial(estimated, self.shared, found.method), wanted)
 
     def handed_on(self, level: int, parents: Sequence[Parent]) -> list[Parent]:
         """What the groups of a level hand on to their children."""
@@ -207,8 +192,7 @@ class LevelGroups:
 
     def __init__(self, descent: Descent, level: int, parents: Sequence[Parent]) -> None:
         self.settings = descent.settings
-        self.threads = descent.workers.threads
-        self.arrays = device_arrays() if descent.workers.accelerator else None
+        self.threads = descent.execution.threads
         self.foundation = descent.foundation
         self.cells = descent.cells
         self.parents = parents
@@ -231,8 +215,8 @@ class LevelGroups:
         steps = FEW_STEPS if descent.rough else MOST_STEPS
         # Added rows are there to be raised from almost nothing to what raw answers say.
         limit = None if self.settings.extra and not self.smooth else LIMIT
-        how: dict[str, Any] = {"limit": limit, "trust": self.settings.trust, "max_steps": steps}
-        estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, **how)
+        trust = self.settings.trust
+        estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, limit=limit, trust=trust, max_steps=steps)
         # Sums and smoothed answers are nearly Gaussian. MAP takes raw Laplace answers as Gaussian, too: the mode under
         # their own law meets most of them exactly, noise included, and is further from the truth.
         own_law = descent.estimator is not None and level == len(descent.plan.levels) - 1
@@ -264,9 +248,9 @@ class LevelGroups:
         noted = self.fitted_for(group)
         return GroupEstimate(group, float(self.totals[group]), estimate, alike, *noted, self.followed(group))
 
-    def batches(self, groups: range | None = None) -> list[Batch]:
-        """What workers are asked to estimate: all groups, or some."""
-        groups = range(len(self)) if groups is None else groups
+    def batches(self) -> list[Batch]:
+        """What workers are asked to estimate: all groups."""
+        groups = range(len(self))
         return batches_of([self.asked(group) for group in groups], [self.ancestors(group) for group in groups])
 
     def ancestors(self, group: int) -> tuple[Tilt, ...]:
@@ -348,7 +332,7 @@ class LevelGroups:
 
     def _smoothed(self, smoothing: LevelSmoothing) -> tuple[Floats, Floats]:
         """The smoothed shares of all groups, benchmarked to their parents' estimates, and their standard deviations."""
-        shares, deviations = smoothing.smoothed(1 if self.arrays else self.threads, self.arrays)
+        shares, deviations = smoothing.smoothed(self.threads)
         if not self.priors.top:
             changed = benchmarked(
                 shares, deviations**2, self.rows, self.rows_variance, self.priors.parent_of, self._parents_masses

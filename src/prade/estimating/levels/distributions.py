@@ -17,11 +17,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from prade.core.arrays import Floats, mass_per_cell
-from prade.core.progress import Progress
-from prade.core.threads import several
-from prade.core.workers import THIS_THREAD, Shared, Workers
+from prade.core.execution import Execution, Shared, several
 from prade.data.prior import Prior
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.foundation import Foundation, Tilt
@@ -121,32 +119,30 @@ class Distributions:
         parts: Sequence[Part],
         rows: Floats,
         *,
-        workers: Workers = THIS_THREAD,
         shared: Shared[Any] | None = None,
-        progress: Progress | None = None,
+        execution: Execution = Execution(),
     ) -> tuple[Floats, Floats]:
         """Shares of the cells of several parts in every group of the last level, [groups, all cells], in one pass.
 
         The second array has the weights of the public rows in all groups together, which have these numbers of rows.
-        Workers on other processes need these distributions as something `shared`.
+        Workers in other processes need these distributions as something `shared`.
         """
         found, everybody = list[Floats](), np.zeros(len(self.support))
 
         def keep(shares: Floats) -> None:
             found.append(shares)
-            if progress is not None:
-                progress("comparing groups", sum(map(len, found)), len(rows))
+            execution.tell("comparing groups", sum(map(len, found)), len(rows))
 
-        if (kept := self._kept(workers.threads)) is not None:
+        if (kept := self._kept(execution.threads)) is not None:
             sizes, prior = [part.n_cells for part in parts], self.support.public.prior
             cells = numbered([part.cells(prior.schema, prior.codes) for part in parts], sizes)
-            for shares in tables(kept, cells, sum(sizes), workers.threads):
+            for shares in tables(kept, cells, sum(sizes), execution.threads):
                 keep(shares)
             return np.concatenate(found), self.support.spread(together(kept, rows / rows.sum()))
         width = min(max(len(rows) // FEWEST_SPANS, 1), SPAN)  # the order of sums depends on the groups only
         spans = [(first, (rows / rows.sum())[first : first + width]) for first in range(0, len(rows), width)]
         work = partial(tables_of_span, shared or Shared(self, _not_shared), tuple(parts))
-        for shares, weights in workers.map(work, spans):
+        for shares, weights in execution.map(work, spans):
             keep(shares)
             everybody += weights
         return np.concatenate(found), self.support.spread(everybody)

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.estimating.levels.blocks import blocks_of, families_of
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.interactions import share_of_interactions

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -20,11 +20,9 @@ from uuid import uuid4
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.errors import WorkloadError
-from prade.core.threads import cores
-from prade.core.words import names_of
-from prade.core.workers import Workers
-from prade.data.public import Public
+from prade.core.errors import WorkloadError, names_of
+from prade.core.execution import Execution
+from prade.data.public.public import Public
 from prade.estimating.levels.answer_tables import cell_columns, count_table, value_table
 from prade.estimating.levels.asked_rows import (
     Piece,
@@ -54,7 +52,7 @@ from prade.queries.workload import Workload
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.release.finished_batches import FinishedBatches
+    from prade.release.derived_files import FinishedBatches
     from prade.release.release import Release
 
 Result = TypeVar("Result")
@@ -70,24 +68,21 @@ class Estimates(Distributions):
         public: Public,
         settings: Settings | None = None,
         *,
-        threads: int = 1,
         seed: int = 0,
         cells: PublicCells | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        workers: Workers | None = None,
         unfinished: FinishedBatches | None = None,
+        execution: Execution = Execution(),
     ) -> Estimates:
-        """Estimate every group of every level; `progress(done, all)` is called as groups are done.
+        """Estimate every group of every level.
 
-        `cells` is what other estimates from the same public table share. `workers` make the estimates, by default
-        threads. `unfinished` has the groups that an earlier run finished, and keeps those of this one.
+        `cells` is what other estimates from the same public table share. `unfinished` has the groups that an earlier
+        run finished, and keeps those of this one.
         """
         public = obeying(public, release.plan.invariants)
-        workers = workers or Workers(threads)
-        descent = Descent(release, public, settings, workers=workers, seed=seed, cells=cells)
+        descent = Descent(release, public, settings, seed=seed, cells=cells, execution=execution)
         parents, levels = descent.top, list[LevelEstimates]()
-        followed, told = list[Floats](), _Told(progress, sum(map(len, release.plan.groupings)))
-        with FinishedGroups(unfinished) as finished, folder_for_workers(workers, unfinished) as folder:
+        followed, told = list[Floats](), _Told(execution, sum(map(len, release.plan.groupings)))
+        with FinishedGroups(unfinished) as finished, folder_for_workers(execution, unfinished) as folder:
             if folder is not None:
                 descent.share(folder, uuid4().hex)
             for level in range(len(release.plan.levels)):
@@ -133,7 +128,7 @@ class Estimates(Distributions):
         *,
         of: str | None = None,
         labels: bool = False,
-        threads: int | None = None,
+        execution: Execution = Execution(),
     ) -> pa.Table:
         """Answer a question for the groups `by`, with a 95 % interval.
 
@@ -154,7 +149,7 @@ class Estimates(Distributions):
         a cell has a count of 0), nor a private table that differs from the public one in a way in which
         public groups do not differ from each other. `basis` says what it rests on (`prade.estimating.levels.basis`).
         """
-        found = self._answer(query, by, of, cores() if threads is None else threads)
+        found = self._answer(query, by, of, execution.threads)
         return with_labels(found, described_by(self.plan, query, by)) if labels else found
 
     def _answer(self, query: str, by: str | Sequence[str], of: str | None, threads: int) -> pa.Table:
@@ -194,7 +189,7 @@ class Estimates(Distributions):
         by: str | Sequence[str] = (),
         *,
         labels: bool = False,
-        threads: int | None = None,
+        execution: Execution = Execution(),
     ) -> pa.Table:
         """The table of some columns for the groups `by`: one row per group and cell, with the columns of `answer`.
 
@@ -205,7 +200,7 @@ class Estimates(Distributions):
         """
         part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
         cells = part.cells(self.plan.schema, self.public.prior.codes), part.n_cells
-        found = cell_counts(self, by, cells, threads=cores() if threads is None else threads)
+        found = cell_counts(self, by, cells, threads=execution.threads)
         found = found.limited_to(possible_cells(part, self.plan.invariants, self.plan.schema))
         described = cell_columns([self.plan.schema[name] for name in part.columns])
         table = count_table(found, basis(self.plan, by, part), described)
@@ -233,13 +228,13 @@ class Estimates(Distributions):
 class _Told:
     """How many groups are done, for whom it may concern."""
 
-    def __init__(self, progress: Callable[[int, int], None] | None, number: int) -> None:
-        self.progress, self.number, self.done = progress, number, 0
+    def __init__(self, execution: Execution, number: int) -> None:
+        self.execution, self.number, self.done = execution, number, 0
 
     def more(self, groups: int) -> None:
         self.done += groups
-        if self.progress is not None and groups:
-            self.progress(self.done, self.number)
+        if groups:
+            self.execution.tell("estimating", self.done, self.number)
 
 
 def _kept(found: LevelGroups, made: Made) -> KeptGroup:
@@ -249,9 +244,9 @@ def _kept(found: LevelGroups, made: Made) -> KeptGroup:
 
 
 @contextmanager
-def folder_for_workers(workers: Workers, unfinished: FinishedBatches | None) -> Iterator[Path | None]:
+def folder_for_workers(execution: Execution, unfinished: FinishedBatches | None) -> Iterator[Path | None]:
     """A folder in which workers find what they need, if they are elsewhere: that of the run, or a temporary one."""
-    if workers.executor is None:
+    if execution.executor is None:
         yield None
     elif unfinished is not None:
         yield unfinished.folder

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.threads import single_threaded_blas
-from prade.core.workers import Shared
+from prade.core.execution import Shared, single_threaded_blas
 from prade.data.prior import Prior
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
@@ -22,7 +21,7 @@ from prade.estimating.layout import Layout
 from prade.estimating.levels.foundation import Foundation, Tilt
 from prade.estimating.levels.resemblance import resemblance
 from prade.privacy.budget import Law
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 MOST_GROUPS = 8  # in a batch: seconds of work with a million public rows, and some kilobytes
 FEWEST_BATCHES = 64  # of a level with many groups

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.public_cells import OneWayCells
 

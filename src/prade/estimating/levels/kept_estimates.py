@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from prade.core.progress import Progress
-from prade.core.workers import THIS_THREAD, Shared, Workers, WorkersError
-from prade.data.public import Public
+from prade.core.execution import Execution, Shared, WorkersError
+from prade.data.public.public import Public
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_weights import Kept, keep_weights, kept_weights, record_of_estimates, small_enough
 from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.invariants import obeying
 from prade.planning.settings import Settings
-from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept, recorded
-from prade.release.file_names import ESTIMATES, SUPPORT, UNFINISHED_ESTIMATES
-from prade.release.finished_batches import FinishedBatches, disk_trouble_reported, run_key
+from prade.release.derived_files import (
+    ESTIMATES,
+    KEPT_ESTIMATES,
+    SUPPORT,
+    UNFINISHED_ESTIMATES,
+    FinishedBatches,
+    check_kept,
+    disk_trouble_reported,
+    is_kept,
+    recorded,
+    run_key,
+)
 from prade.release.release import Release, file_hash
 
 
@@ -49,9 +56,8 @@ def estimates_of(
     public: Public,
     settings: Settings | None = None,
     *,
-    workers: Workers = THIS_THREAD,
     anew: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Estimates:
     """The estimates in the release's folder, if they were made with these inputs and settings; otherwise new ones.
 
@@ -65,9 +71,8 @@ def estimates_of(
         if settings in (None, kept.settings):
             return _with_weights(kept)
     wanted = settings or release.plan.settings or Settings()
-    told = None if progress is None else partial(progress, "estimating")
     if not release.path.is_dir():
-        return Estimates.of(release, public, wanted, workers=workers, progress=told)
+        return Estimates.of(release, public, wanted, execution=execution)
     public = obeying(public, release.plan.invariants)
     key = run_key(inputs_hash(release, public), asdict(wanted))
     cells = PublicCells(public)
@@ -76,14 +81,13 @@ def estimates_of(
         rows = unfinished.folder / SUPPORT
         writing = pool.submit(cells.with_added(release, wanted).public.save, rows)  # while the estimates are made
 
-        def look(done: int, number: int) -> None:
+        def look(task: str, done: float, total: float) -> None:
             if writing.done():  # what went wrong is not said after hours only
                 _written(writing, release)
-            if told is not None:
-                told(done, number)
+            execution.tell(task, done, total)
 
-        how: dict[str, Any] = {"workers": workers, "progress": look, "unfinished": unfinished, "cells": cells}
-        estimates = Estimates.of(release, public, wanted, **how)
+        looking = replace(execution, progress=look)
+        estimates = Estimates.of(release, public, wanted, cells=cells, unfinished=unfinished, execution=looking)
         _written(writing, release)
         with disk_trouble_reported(release.path):
             kept = _keep(estimates, rows)

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints
 from prade.core.compiled import compiled
 from prade.core.errors import DataError
+from prade.core.execution import several
 from prade.core.files import replace_file
-from prade.core.threads import several
-from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, check_kept, is_kept, recorded
-from prade.release.file_names import WEIGHTS
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, WEIGHTS, check_kept, is_kept, recorded
 from prade.release.release import Release, file_hash
 
 Kept = NDArray[np.float32]  # [public rows, groups]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from prade.core.errors import DataError
-from prade.core.words import names_of
-from prade.data.display import display_texts, heading
+from prade.core.errors import DataError, names_of
+from prade.data.declare.display import display_texts, heading
 from prade.estimating.levels.answer_tables import cell_columns
 from prade.estimating.levels.asked_rows import asked_schema
 from prade.queries.asked import statistic_of
@@ -15,7 +14,7 @@ from prade.queries.asked import statistic_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.data.column import Column
+    from prade.data.declare.column import Column
     from prade.planning.plan import Plan
 
 

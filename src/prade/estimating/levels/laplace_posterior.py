@@ -33,10 +33,7 @@ from Ohio at epsilon 10 the squared error of one-way cells more than doubled wit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,35 +48,6 @@ FAR = 30.0  # beyond it, the moments of truncated normal variables come from the
 SCALE = math.sqrt(0.5)  # b of Laplace noise of standard deviation 1
 
 
-@dataclass(frozen=True)
-class Arrays:
-    """The array functions that posteriors are worked out with: the processor's, or an accelerator's.
-
-    `module` is numpy, or a module with the same functions, and `back` turns its arrays into numpy's. `gaussian` does
-    what `gaussian_posteriors` does. At most `groups` are worked out together, and at most as many as have `numbers`
-    numbers in their matrices [cells, directions].
-    """
-
-    module: Any
-    erfcx: Callable[[Any], Any]
-    gaussian: Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
-    back: Callable[[Any], Floats]
-    groups: int
-    numbers: int = 2**62
-
-    def together(self, root: Floats) -> int:
-        """How many groups are worked out together, with this root."""
-        return max(1, min(self.groups, self.numbers // max(root.size, 1)))
-
-
-@cache
-def of_processor() -> Arrays:
-    """numpy and scipy."""
-    from scipy.special import erfcx
-
-    return Arrays(np, erfcx, gaussian_posteriors, np.asarray, groups=16)
-
-
 def laplace_posteriors(
     root: Floats,
     answers: Floats,
@@ -89,32 +57,29 @@ def laplace_posteriors(
     *,
     sweeps: int = SWEEPS,
     odd: float = ODD,
-    arrays: Arrays | None = None,
 ) -> tuple[Floats, Floats]:
     """Means and variances of u ~ N(0, R R') in several groups, given answers u + noise of these standard deviations.
 
     `root` is R, [cells, directions]; all others are [groups, cells]. `one_draw` says which answers have one draw of
     Laplace noise; that of the others is Gaussian. `start` has the means and the variances if all were Gaussian.
     """
-    arrays = arrays or of_processor()
-    xp = arrays.module
     y, squares, unit = answers / noise, root**2, 1 / noise**2  # in units of the noise
-    told = xp.cumsum(unit @ squares > NEGLIGIBLE, axis=1) > 0  # eigenvalues rise: the last directions, without gaps
+    told = np.cumsum(unit @ squares > NEGLIGIBLE, axis=1) > 0  # eigenvalues rise: the last directions, without gaps
     untold, prior = (unit * (which.astype(np.float64) @ squares.T) for which in (~told, told))
-    prior = xp.maximum(prior, SMALLEST)
-    precision, shift = xp.ones_like(y), y
+    prior = np.maximum(prior, SMALLEST)
+    precision, shift = np.ones_like(y), y
     mean, variance = start[0] / noise, start[1] * unit - untold
     for _ in range(sweeps):
-        known = 1 / xp.maximum(variance, SMALLEST)
-        cavity = 1 / xp.maximum(known - precision, 1 / prior)
-        new_precision, new_shift = _sites(cavity, cavity * (known * mean - shift), y, odd, arrays)
+        known = 1 / np.maximum(variance, SMALLEST)
+        cavity = 1 / np.maximum(known - precision, 1 / prior)
+        new_precision, new_shift = _sites(cavity, cavity * (known * mean - shift), y, odd)
         renewed = one_draw & (cavity < LARGEST)
-        precision, shift = xp.where(renewed, new_precision, 1.0), xp.where(renewed, new_shift, y)
-        mean, variance = arrays.gaussian(root, noise, told, precision, shift)
-    some = (told.any(axis=1) & one_draw.any(axis=1))[:, None]
+        precision, shift = np.where(renewed, new_precision, 1.0), np.where(renewed, new_shift, y)
+        mean, variance = gaussian_posteriors(root, noise, told, precision, shift)
+    some = np.asarray(told.any(axis=1) & one_draw.any(axis=1))[:, None]
     return (
-        xp.where(some, noise * mean, start[0]),
-        xp.where(some, noise**2 * (variance + untold), start[1]),
+        np.where(some, noise * mean, start[0]),
+        np.where(some, noise**2 * (variance + untold), start[1]),
     )
 
 
@@ -142,34 +107,29 @@ def gaussian_posteriors(
     return means, variances
 
 
-def _sites(cavity: Floats, middle: Floats, y: Floats, odd: float, arrays: Arrays) -> tuple[Floats, Floats]:
+def _sites(cavity: Floats, middle: Floats, y: Floats, odd: float) -> tuple[Floats, Floats]:
     """Precision and shift of each cell's site, from its cavity N(middle, cavity) and its answer."""
-    xp = arrays.module
-    mean, variance, density = under_laplace_noise(cavity, middle, y, arrays)
-    precision, shift = xp.maximum(1 / variance - 1 / cavity, 0.0), mean / variance - middle / cavity
+    mean, variance, density = under_laplace_noise(cavity, middle, y)
+    precision, shift = np.maximum(1 / variance - 1 / cavity, 0.0), mean / variance - middle / cavity
     if odd:
         wide = cavity + 1.0
-        cauchy = -xp.log(math.pi * xp.sqrt(wide) * (1 + (y - middle) ** 2 / wide))
+        cauchy = -np.log(math.pi * np.sqrt(wide) * (1 + (y - middle) ** 2 / wide))
         surely = math.log(1 / odd - 1) + density - cauchy
-        probability = xp.exp(-xp.logaddexp(0.0, surely))
+        probability = np.exp(-np.logaddexp(0.0, surely))
         precision, shift = (precision + probability * (1 - precision), shift + probability * (y - shift))
     return precision, shift
 
 
-def under_laplace_noise(
-    cavity: Floats, middle: Floats, y: Floats, arrays: Arrays | None = None
-) -> tuple[Floats, Floats, Floats]:
+def under_laplace_noise(cavity: Floats, middle: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     """Of N(middle, cavity) times Laplace noise around y: mean, variance, and the logarithm of y's density.
 
     The noise has the standard deviation 1.
     """
-    arrays = arrays or of_processor()
-    xp = arrays.module
-    s = xp.sqrt(cavity)
+    s = np.sqrt(cavity)
     t, k = (y - middle) / s, s / SCALE
-    below, above = _Beyond.of(k - t, arrays), _Beyond.of(k + t, arrays)
-    either = xp.logaddexp(below.log_mass, above.log_mass)
-    share = xp.exp(below.log_mass - either)
+    below, above = _Beyond.of(k - t), _Beyond.of(k + t)
+    either = np.logaddexp(below.log_mass, above.log_mass)
+    share = np.exp(below.log_mass - either)
     mean = y + s * ((1 - share) * above.excess - share * below.excess)
     apart = share * (1 - share) * (below.excess + above.excess) ** 2
     variance = cavity * (share * below.variance + (1 - share) * above.variance + apart)
@@ -184,14 +144,15 @@ class _Beyond(NamedTuple):
     log_mass: Floats
 
     @classmethod
-    def of(cls, x: Floats, arrays: Arrays) -> _Beyond:
-        xp, erfcx = arrays.module, arrays.erfcx
-        near = xp.clip(x, -FAR, FAR)
+    def of(cls, x: Floats) -> _Beyond:
+        from scipy.special import erfcx
+
+        near = np.clip(x, -FAR, FAR)
         hazard = math.sqrt(2 / math.pi) / erfcx(near / math.sqrt(2))
         far, everything = x > FAR, x < -FAR  # is above x
-        q = 1 / xp.maximum(x, FAR) ** 2
-        series = xp.sqrt(q) * (1 - q * (2 - q * (10 - 74 * q)))
-        excess = xp.where(far, series, xp.where(everything, -x, hazard - near))
-        variance = xp.where(far, q * (1 - q * (6 - q * (50 - 518 * q))), 1 - hazard * (hazard - near))
-        log_mass = xp.log(erfcx(xp.maximum(x, -FAR) / math.sqrt(2)))
-        return cls(excess, variance, xp.where(everything, math.log(2) + x**2 / 2, log_mass))
+        q = 1 / np.maximum(x, FAR) ** 2
+        series = np.sqrt(q) * (1 - q * (2 - q * (10 - 74 * q)))
+        excess = np.where(far, series, np.where(everything, -x, hazard - near))
+        variance = np.where(far, q * (1 - q * (6 - q * (50 - 518 * q))), 1 - hazard * (hazard - near))
+        log_mass = np.log(erfcx(np.maximum(x, -FAR) / math.sqrt(2)))
+        return cls(excess, variance, np.where(everything, math.log(2) + x**2 / 2, log_mass))

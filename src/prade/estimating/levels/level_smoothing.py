@@ -9,15 +9,17 @@ from functools import partial
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
-from prade.core.threads import several, single_threaded_blas
+from prade.core.execution import several, single_threaded_blas
 from prade.estimating.layout import Layout
-from prade.estimating.levels.laplace_posterior import Arrays, laplace_posteriors, of_processor
+from prade.estimating.levels.laplace_posterior import laplace_posteriors
 from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, Smoother
 from prade.estimating.levels.variation import PublicVariation
 
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
 BEYOND_NOISE = 2.0  # standard deviations
 FEW_GROUPS = 10  # of a level: so few do not tell how they differ, and columns are also tried apart
+
+TOGETHER = 16  # groups that are smoothed in one task
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,38 +103,32 @@ class LevelSmoothing:
         differing = any(each.any() for each in self.apart.values())
         return self.fitted[kind], self.excess[kind], self.apart[kind] if differing else None
 
-    def smoothed(self, threads: int = 1, arrays: Arrays | None = None) -> tuple[Floats, Floats]:
+    def smoothed(self, threads: int = 1) -> tuple[Floats, Floats]:
         """The smoothed answers of all groups, [groups, cells]: shares and their standard deviations.
 
         Groups are smoothed several at a time. Which ones go together depends on their order alone, and so do the
-        results. `arrays` are those of an accelerator.
+        results.
         """
-        arrays = arrays or of_processor()
         shares, deviations = self.shares.copy(), self.noise.copy()
         for kind, smoothers in self.smoothers.items():
             mine = np.flatnonzero(self.recurs == kind)
             for block, smoother in smoothers:
                 root = smoother.square_root()
-                together = arrays.together(root)
-                batches = [mine[first : first + together] for first in range(0, len(mine), together)]
-                work = partial(self._smoothed, block, smoother, root, arrays)
+                batches = [mine[first : first + TOGETHER] for first in range(0, len(mine), TOGETHER)]
+                work = partial(self._smoothed, block, smoother, root)
                 found = several(work, batches, threads)
                 for groups, (share, deviation) in zip(batches, found, strict=True):
                     shares[groups, block], deviations[groups, block] = share, deviation
         return shares, deviations
 
-    def _smoothed(
-        self, block: slice, smoother: Smoother, root: Floats, arrays: Arrays, groups: Ints
-    ) -> tuple[Floats, Floats]:
+    def _smoothed(self, block: slice, smoother: Smoother, root: Floats, groups: Ints) -> tuple[Floats, Floats]:
         """The smoothed answers of some groups in one block of cells."""
         prior_share, noise = self.prior_shares[groups, block], self.noise[groups, block]
         away = self.shares[groups, block] - prior_share
         with single_threaded_blas():  # the order of sums must not depend on what else runs
             mean, variance = smoother.posterior(away, noise)
             if self.one_draw is not None and (drawn := self.one_draw[groups, block]).any():
-                there = arrays.module.asarray
-                given = there(root), there(away), there(noise), there(drawn), (there(mean), there(variance))
-                mean, variance = map(arrays.back, laplace_posteriors(*given, arrays=arrays))
+                mean, variance = laplace_posteriors(root, away, noise, drawn, (mean, variance))
         return np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share), np.sqrt(variance)
 
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from prade.core.arrays import Floats, Ints
-from prade.core.compiled import compiled
-from prade.core.lapack import tridiagonal
-from prade.core.threads import several, single_threaded_blas
+from prade.core.compiled import compiled, tridiagonal
+from prade.core.execution import several, single_threaded_blas
 from prade.estimating.levels.variation import PublicVariation
 
 # w before any answer: 1 for the group's own sampling and 1 for that of its prior, which is all that rows of one law do.

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.laplace_posterior import under_laplace_noise
 from prade.estimating.levels.level_smoothing import LevelSmoothing

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prade.core.arrays import Floats, Ints
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.estimating.levels.likely_spread import likely_spread
 from prade.estimating.levels.variation import PublicVariation
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.compiled import compiled
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 
 ROWS_PER_CELL, FEWEST_ROWS = 100, 20_000  # of the sample for `within`: a cell's variance is then known to 10 %
 FEWEST_GROUPS = 3  # with fewer groups nothing is known about differences between groups

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from prade.core.arrays import Ints
 from prade.core.errors import PradeError
 from prade.core.numbers import whole
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.queries.parts import Marginal, Part
 
 MOST_ROWS = 2**33  # more than there are people
 STEPS_PER_ROW = 64  # the unit in which the dependence is counted

@@ -27,10 +27,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy
 from prade.core.interrupts import held_back
 from prade.core.numbers import exact
-from prade.core.remedies import Remedy
 from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Gain, Misfit, Score
 from prade.measuring.adaptive.selection import select
 from prade.measuring.noise import add_noise
@@ -42,16 +41,13 @@ from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Claim, Entry
-from prade.privacy.protection import refuse_weak
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
-from prade.release.measurement import Measurement
-from prade.release.release import file_hash, head_of, read_sealed
-from prade.release.unrecorded_releases import Terms, need_on_record
+from prade.privacy.protection import Unit, refuse_weak
+from prade.queries.parts import Marginal, Part
+from prade.release.payment import Terms, need_on_record
+from prade.release.release import Measurement, file_hash, head_of, read_sealed
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 __all__ = ["Dependence", "Door", "Gain", "Misfit", "adaptive", "answered"]
 

@@ -2,7 +2,7 @@
 
 They compare a table with the true rows: they are NOT private, and are published for public rows only. Where there is a
 public table, each metric is also computed for it in place of the synthetic rows: what the public table alone is worth.
-`prade.reporting.truth_data` describes the dictionary.
+`prade.reporting.truth` describes the dictionary.
 
 Propensity and principal components take a sample: at most `sample` rows of each table, drawn with the seed. The others
 take all rows. A metric that these tables, or this installation, do not allow has {"not_available": why} in its place.
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prade.core.errors import DataError
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.scoring.metrics.regressions import Formula, regression, usual_linear, usual_logistic
 from prade.scoring.metrics.tables import (
     TREES,

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import DataError
-from prade.core.words import closest
-from prade.data.display import display_texts
+from prade.core.errors import DataError, closest
+from prade.data.declare.display import display_texts
 from prade.queries.query import parse
 from prade.scoring.sides import NotAvailable, Side
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 FEWEST_ROWS = 20  # with a value, for it to have a coefficient
 PREDICTORS, MOST_VALUES = 4, 12  # of the regressions that nobody named, and of each of their predictors

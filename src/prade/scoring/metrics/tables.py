@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, distinct_rows, smallest_unsigned
-from prade.data.links import MOST_ROWS, ordered_pairs
+from prade.data.declare.draft import MOST_ROWS, ordered_pairs
 from prade.scoring.sides import NotAvailable, Side
 
 WORST = 10  # pairs of columns whose correlations differ most
@@ -277,7 +277,7 @@ def consistency(truth: Side, others: Mapping[str, Side | None], seed: int) -> di
     """For every rule "low <= high" of two numbers, as wages and income, the share of each table's rows that break it.
 
     A rule holds for at least 99 % of the true rows that have both values, and would often be broken if each column were
-    drawn alone (`prade.data.links`).
+    drawn alone (`prade.data.declare.draft`).
     """
     numeric = [truth.schema[name] for name in truth.columns if name in truth.numbers]
     if len(numeric) < 2:

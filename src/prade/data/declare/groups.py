@@ -1,0 +1,208 @@
+"""The public list of groups (places, years, strata), which is fixed before any private row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import DataError, closest, names_of
+from prade.data.declare.column import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from prade.data.columns import Columns
+
+MOST_COMBINATIONS = 2**62
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups of one level: `values` of its columns, one tuple per group, and `number`, the group of each row."""
+
+    by: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+    number: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def labels(self) -> list[str]:
+        """One readable text per group; "all" for the whole table."""
+        texts = [[f"{name} {value}" for name, value in zip(self.by, row, strict=True)] for row in self.values]
+        return [", ".join(each) or "all" for each in texts]
+
+    def above(self, coarser: Grouping) -> NDArray[np.int64]:
+        """For each group, the group of a coarser level that contains it; both levels belong to the same list.
+
+        >>> groups = Groups.of({"STATE": [17, 17, 39], "PUMA": [100, 200, 100]})
+        >>> groups.level(["STATE", "PUMA"]).above(groups.level(["STATE"]))
+        array([0, 0, 1])
+        """
+        parents = np.zeros(len(self), np.int64)
+        parents[self.number] = coarser.number
+        return parents
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A list of groups: some columns, and for each group the index of its value in each column's list of values.
+
+    The columns may be nested, as STATE and PUMA are. A level is given by some of the columns, and its groups are the
+    combinations of values in the list. Without columns there is a single group that contains everybody.
+
+    >>> groups = Groups.of({"STATE": [17, 17, 39], "PUMA": [100, 200, 100]})
+    >>> groups.level(["STATE"]).labels()
+    ['STATE 17', 'STATE 39']
+    >>> len(groups.level(["STATE", "PUMA"])), len(groups.level([]))
+    (3, 1)
+    """
+
+    columns: tuple[Column, ...]
+    codes: NDArray[np.int64]  # [groups, columns]
+
+    @classmethod
+    def of(cls, table: Any = None) -> Groups:
+        """The groups in a public table or file, which has one row per group; None for a single group of everybody."""
+        from prade.data.cell_types import require_plain_type
+        from prade.data.cells import one_piece
+        from prade.data.read.tables import column_names, distinct_values, group_cells, plain_cells, read_table
+
+        if isinstance(table, Groups):
+            return table
+        if table is None:
+            return cls((), np.zeros((1, 0), np.int64))
+        listed = read_table(table)
+        if not listed.num_rows or not listed.num_columns:
+            raise DataError("the list of groups is empty; give one row per group, or None for one group of all rows")
+        columns, codes_by_column = [], []
+        for name in column_names(listed):
+            cells = group_cells(table, name, listed)
+            require_plain_type(name, cells.type)
+            values = distinct_values(cells)
+            if None in values:
+                raise DataError(f"the list of groups has an empty cell in column {name!r}; give every group a value")
+            columns.append(Column(name, "group", values=tuple(values)))
+            codes_by_column.append(one_piece(plain_cells(cells)).dictionary_encode().indices.to_numpy())
+        codes = np.stack(codes_by_column, axis=1).astype(np.int64)
+        if len(np.unique(codes, axis=0)) < len(codes):
+            raise DataError("the list of groups contains a group twice; list each group once")
+        return cls(tuple(columns), codes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Groups):
+            return NotImplemented
+        return self.columns == other.columns and np.array_equal(self.codes, other.codes)
+
+    def __hash__(self) -> int:
+        return hash((self.columns, self.codes.tobytes()))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The list as a table: the values of each column."""
+        return {
+            column.name: [column.values[code] for code in self.codes[:, index]]
+            for index, column in enumerate(self.columns)
+        }
+
+    def level(self, by: Sequence[str]) -> Grouping:
+        """The groups given by the columns `by`, in order of appearance."""
+        names = names_of(by)
+        indices = [self._index(name) for name in names]
+        numbers: dict[bytes, int] = {}
+        chosen = np.ascontiguousarray(self.codes[:, indices])
+        number = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in chosen], np.int64)
+        first = np.unique(number, return_index=True)[1]
+        values = tuple(
+            tuple(self.columns[index].values[self.codes[row, index]] for index in indices) for row in first.tolist()
+        )
+        return Grouping(names, values, number)
+
+    def keyed(self, available: Sequence[str], number: NDArray[np.int64]) -> KeyedGroups:
+        """A lookup from the columns `available` of a row to its group, for groups numbered by `number`.
+
+        The values of the other columns must follow from these (as the state follows from the PUMA), or else the row's
+        group would be unknown.
+        """
+        keys = [name for name in self.names if name in available]
+        absent = [name for name in self.names if name not in available]
+        if self.names and not keys:
+            raise DataError(f"the table has no column {absent[0]!r}{closest(absent[0], available)}")
+        indices = [self._index(name) for name in keys]
+        columns = tuple(self.columns[index] for index in indices)
+        shape = tuple(column.present for column in columns)
+        if math.prod(shape) >= MOST_COMBINATIONS:
+            raise DataError(
+                f"the columns {', '.join(map(repr, keys))} of the list of groups have {math.prod(shape):,} "
+                "combinations, too many for a 64-bit number; leave out columns that follow from others"
+            )
+        joint = np.zeros(len(self), np.int64)
+        for index, size in zip(indices, shape, strict=True):
+            joint = joint * size + self.codes[:, index]
+        known, first = np.unique(joint, return_index=True)
+        if not np.array_equal(number[first][np.searchsorted(known, joint)], number):
+            raise DataError(
+                f"the table has no column {' or '.join(map(repr, absent))}, and {', '.join(map(repr, keys))} alone "
+                "cannot identify a row's group; add the column"
+            )
+        return KeyedGroups(columns, known, number[first])
+
+    def _index(self, name: str) -> int:
+        if name not in self.names:
+            known = closest(name, self.names) or f"; it has {', '.join(map(repr, self.names)) or 'none'}"
+            raise DataError(f"the list of groups has no column {name!r}{known}")
+        return self.names.index(name)
+
+
+@dataclass(frozen=True)
+class KeyedGroups:
+    """The listed combinations of key columns, as joint codes in ascending order, and the group of each."""
+
+    columns: tuple[Column, ...]
+    joint: NDArray[np.int64]  # joint codes: indices into the product of the columns' values, in C order
+    number: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return int(self.number.max()) + 1
+
+    @property
+    def trivial(self) -> bool:
+        """Whether every joint code is listed and is its group's number."""
+        whole = math.prod(column.present for column in self.columns)
+        return len(self.joint) == whole and np.array_equal(self.number, self.joint)
+
+    def numbers(self, table: pa.Table | Columns) -> NDArray[np.int64]:
+        """The group of each row of a table that has the key columns; -1 for a row in no group."""
+        return self.joint_codes({column.name: table[column.name] for column in self.columns}, table.num_rows)[1]
+
+    def joint_codes(
+        self, cells: Mapping[str, Any], rows: int, *, refuse: bool = True
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The joint code of each row's key columns, and the row's group (-1 for none).
+
+        `refuse` is passed on to `prade.data.matching.code_cells`.
+        """
+        from prade.data.matching import code_cells
+
+        joint = np.zeros(rows, np.int64)
+        known = np.ones(rows, np.bool_)
+        for column in self.columns:
+            codes, fits = code_cells(column, cells[column.name], refuse=refuse)
+            joint = joint * column.present + codes
+            known &= fits
+        near = np.minimum(np.searchsorted(self.joint, joint), len(self.joint) - 1)
+        return joint, np.where(known & (self.joint[near] == joint), self.number[near], -1)

@@ -1,0 +1,446 @@
+"""The schema: a table's columns and their domains, declared before any private row is read."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from prade.core.errors import PradeError, SchemaError, closest, names_of
+from prade.data.declare.column import Column
+from prade.data.declare.draft import proposed_links
+from prade.data.declare.groups import Groups
+
+__all__ = ["Column", "Schema"]
+
+
+class Schema:
+    """An ordered set of columns; the domain is the product of their codes.
+
+    `linked` are sets of columns whose values belong together, such as wages and income: a synthetic row takes its
+    values in such a set from one public row. `invariants` are facts about the rows that a task with this schema takes
+    over. Schemas that differ only in invariants, titles and labels are equal, because they code rows alike.
+
+    >>> sex, age = Column("SEX", "categorical", values=(1, 2)), Column("AGE", "numeric", edges=(18, 65))
+    >>> schema = Schema([sex, age])
+    >>> schema.shape(["SEX", "AGE"]), schema.domain_size(["SEX", "AGE"])
+    ((2, 3), 6)
+    """
+
+    columns: tuple[Column, ...]
+    linked: tuple[tuple[str, ...], ...]
+    invariants: tuple[Invariant, ...]
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        *,
+        linked: Sequence[Sequence[str]] = (),
+        invariants: Sequence[Invariant] = (),
+    ) -> None:
+        self.columns = tuple(columns)
+        self.invariants = checked_invariants(invariants)
+        if not self.columns:
+            raise SchemaError("a schema needs at least one column; write a [[column]] table for each column")
+        self._by_name: dict[str, Column] = {}
+        for column in self.columns:
+            if not isinstance(column, Column):
+                raise SchemaError(f"a schema is made of Column objects, got {type(column).__name__}")
+            if column.name in self._by_name:
+                raise SchemaError(f"column {column.name!r} is declared twice; remove one of the two")
+            self._by_name[column.name] = column
+        self.linked = _checked_links(linked, self.coded, self.names)
+
+    # ------------------------------------------------------------------ lookup
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns, in order."""
+        return tuple(self._by_name)
+
+    @property
+    def coded(self) -> tuple[str, ...]:
+        """Names of the columns that are encoded and estimated: all but the group columns."""
+        return tuple(column.name for column in self.columns if column.kind != "group")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the group columns, outermost first."""
+        return tuple(column.name for column in self.columns if column.kind == "group")
+
+    def __getitem__(self, name: str) -> Column:
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise SchemaError(f"there is no column {name!r} in the schema{closest(name, self._by_name)}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def size(self, name: str) -> int:
+        """Number of codes of one column, including missing."""
+        return self[name].size
+
+    def shape(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Number of codes of each column, which is the shape of their joint table."""
+        return tuple(self.size(name) for name in names_of(names))
+
+    def domain_size(self, names: Sequence[str]) -> int:
+        """Number of cells in the product of the columns."""
+        return math.prod(self.shape(names))
+
+    # ------------------------------------------------------------------ other schemas
+
+    def select(self, names: Sequence[str]) -> Schema:
+        """A schema with these columns only, in this order."""
+        chosen = [self[name] for name in names_of(names)]
+        linked = [[name for name in together if name in names_of(names)] for together in self.linked]
+        return Schema(chosen, linked=[together for together in linked if len(together) > 1])
+
+    def with_invariants(self, invariants: Sequence[Invariant]) -> Schema:
+        """This schema with other invariants."""
+        other = copy.copy(self)
+        other.invariants = checked_invariants(invariants)
+        return other
+
+    def unlabelled(self) -> Schema:
+        """This schema without titles, descriptions, units and labels: what it says about cells."""
+        bare = [column.unlabelled() for column in self.columns]
+        return Schema(bare, linked=self.linked, invariants=self.invariants)
+
+    def with_groups(self, table: Any) -> Schema:
+        """This schema with the values of its group columns taken from a public list of groups.
+
+        `table` is a table or file with one row per group. Its columns may be nested, as STATE and PUMA are; then the
+        values of the outer column repeat. A group column that is not in the list keeps its values.
+        """
+        from prade.data.read.tables import distinct_values, group_cells, read_table
+
+        groups = read_table(table)
+        filled = []
+        for column in self.columns:
+            if column.kind == "group" and column.name in groups.column_names:
+                values = distinct_values(group_cells(table, column.name))
+                if None in values or not values:
+                    raise SchemaError(
+                        f"column {column.name!r}: the list of groups has an empty cell or no rows; "
+                        "give every group a value"
+                    )
+                column = dataclasses.replace(column.unlabelled(), values=tuple(values)).labelled_like(column)
+            elif column.kind == "group" and not column.values:
+                raise SchemaError(
+                    f"column {column.name!r}: the list of groups has no such column"
+                    f"{closest(column.name, groups.column_names)}"
+                )
+            filled.append(column)
+        return Schema(filled, linked=self.linked, invariants=self.invariants)
+
+    # ------------------------------------------------------------------ files
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Schema:
+        """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
+        from prade.data.declare import schema_file
+
+        content = schema_file.content_of_file(path)
+        try:
+            return cls._of(content, Path(path).parent)
+        except PradeError as error:
+            raise error.within(str(path)) from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        """Read a schema from TOML text."""
+        from prade.core.documents import toml_table
+
+        return cls.from_dict(toml_table(text, SchemaError))
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Schema:
+        """The schema in the tables of a TOML document."""
+        from prade.data.declare import schema_file
+
+        return cls._of(schema_file.content_of_table(document))
+
+    @classmethod
+    def _of(cls, content: Mapping[str, Any], folder: Path | None = None) -> Schema:
+        facts = invariants_of(content.get("invariant", []), folder)
+        return cls(content["columns"], linked=content.get("linked", ()), invariants=facts)
+
+    @classmethod
+    def from_contest(cls, path: str | PathLike[str]) -> Schema:
+        """Read the parameters.json of the NIST contest (sprint 2); numeric columns get the bins of its score."""
+        from prade.data.declare import schema_file
+
+        return cls(schema_file.columns_of_contest(schema_file.json_object(path)))
+
+    @classmethod
+    def from_mbi(cls, domain: str | PathLike[str] | Mapping[str, int]) -> Schema:
+        """Read mbi's domain, {"column": size}: the values are 0, 1, ..., size - 1.
+
+        >>> Schema.from_mbi({"sex": 2, "race": 5}).shape(["sex", "race"])
+        (2, 5)
+        """
+        from prade.data.declare import schema_file
+
+        sizes = domain if isinstance(domain, Mapping) else schema_file.json_object(domain)
+        return cls(schema_file.columns_of_mbi(sizes))
+
+    @classmethod
+    def infer(
+        cls,
+        table: Any,
+        *,
+        groups: Sequence[str] = (),
+        weight: str | None = None,
+        skip: Sequence[str] = (),
+        max_values: int = 64,
+        bins: int = 20,
+    ) -> Schema:
+        """Propose a schema for a PUBLIC table; save it, review it and edit it.
+
+        The schema has the table's columns in their order, except `weight` and those in `skip`. A column with at most
+        `max_values` distinct texts, Booleans or whole numbers becomes categorical. A column with more distinct numbers
+        becomes numeric with about `bins` bins, whose edges are quantiles rounded to usual numbers. A text such as "N"
+        in a column of numbers stands for missing, and a column without values is always missing. Columns in `groups`
+        become group columns with the values in the table. A text column with more than `max_values` values cannot be
+        binned: list it in `groups` or `skip`, or increase `max_values`. Numeric columns are linked where one is hardly
+        ever above the other.
+        """
+        from prade.data.declare.draft import infer_columns
+
+        columns = infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins)
+        return cls(columns, linked=proposed_links(columns, table))
+
+    def to_toml(self) -> str:
+        """The schema as TOML text; `from_toml` turns it back into an equal schema."""
+        from prade.data.declare import schema_file
+
+        return schema_file.toml_of_content(self.columns, self.linked, [each.to_dict() for each in self.invariants])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the schema to a TOML file."""
+        from prade.core.files import replace_file
+
+        with replace_file(path) as temporary:
+            temporary.write_text(self.to_toml(), encoding="utf-8")
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hexadecimal) of the columns' TOML text without labels; equal schemas have equal fingerprints."""
+        return hashlib.sha256(self.unlabelled().with_invariants(()).to_toml().encode()).hexdigest()
+
+    # ------------------------------------------------------------------ comparison and display
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return (self.columns, self.linked) == (other.columns, other.linked)
+
+    def __hash__(self) -> int:
+        return hash((self.columns, self.linked))
+
+    def __repr__(self) -> str:
+        kinds = (f"{column.name}: {column.kind}" for column in self.columns[:6])
+        more = ", ..." if len(self.columns) > 6 else ""
+        return f"Schema({len(self.columns)} columns: {', '.join(kinds)}{more})"
+
+
+def _checked_links(linked: Any, coded: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Sets of linked columns, if that is what they are: two or more coded columns each, no column in two sets."""
+    if not _is_list(linked) or not all(_is_list(together) for together in linked):
+        raise SchemaError(
+            f'linked is {linked!r}; give a list of lists of column names, e.g. linked = [["WAGES", "INCOME"]]'
+        )
+    sets = tuple(tuple(together) for together in linked)
+    seen: set[str] = set()
+    for together in sets:
+        shown = f"linked: {list(together)}"
+        for name in together:
+            if not isinstance(name, str) or name not in names:
+                hint = closest(name, coded) if isinstance(name, str) else ""
+                raise SchemaError(f"{shown} has {name!r}, which is not a column of the schema{hint}")
+            if name not in coded:
+                raise SchemaError(
+                    f"{shown} has the group column {name!r}; remove it, because groups come from the list of groups"
+                )
+            if name in seen:
+                raise SchemaError(f"linked: column {name!r} is listed twice; join the sets that have it, or remove it")
+            seen.add(name)
+        if len(together) < 2:
+            raise SchemaError(f"{shown} has fewer than two columns; add those that belong to it, or remove it")
+    return sets
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+# ---------------------------------------------------------------------- invariants
+
+
+Source = Literal["public", "private"]
+
+LARGEST_TOTAL = 2**40  # rows of all groups: far more than can be drawn, and few enough to be shared out exactly
+DEFAULT_COLUMN = "rows"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition that every row meets, or an implication "CONDITION -> CONDITION".
+
+    `source` says where the fact comes from. A fact from the private table is published exactly, without protection.
+
+    >>> Rule("AGE < 15 -> MARRIED == 'no'")
+    Rule(rule="AGE < 15 -> MARRIED == 'no'", source='public')
+    """
+
+    rule: str
+    source: Source = "public"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rule, str) or not self.rule.strip():
+            raise SchemaError(f'rule is {str(self.rule)[:40]!r}; write a text such as "AGE < 15 -> MARRIED == 2"')
+        _check_source(self.source)
+
+    def __str__(self) -> str:
+        return f"the rule {self.rule}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return {"rule": self.rule, **_source_to_dict(self.source)}
+
+
+@dataclass(frozen=True)
+class PublishedTotals:
+    """Published numbers of rows of all groups of a level; `PublishedTotals.of` takes them from a table or file.
+
+    >>> totals = PublishedTotals.of({"STATE": [17, 39], "persons": [1200, 800]}, "STATE", "persons")
+    >>> totals.groups.level(["STATE"]).labels(), totals.rows
+    (['STATE 17', 'STATE 39'], (1200, 800))
+    """
+
+    level: tuple[str, ...]
+    groups: Groups
+    rows: tuple[int, ...]
+    source: Source = "public"
+
+    @classmethod
+    def of(
+        cls, table: Any, level: str | Sequence[str], column: str = DEFAULT_COLUMN, source: Source = "public"
+    ) -> PublishedTotals:
+        """From a table or file with one row per group: the group columns `level`, and the numbers in `column`."""
+        import pyarrow as pa
+
+        from prade.data.read.tables import group_cells, read_table
+
+        by = names_of(level) if isinstance(level, str | Sequence) else (level,)
+        if not all(isinstance(name, str) for name in (*by, column)) or len({*by, column}) < len(by) + 1:
+            raise SchemaError(
+                f"level is {str(level)[:40]!r} and column is {str(column)[:40]!r}; name the group columns of the "
+                "totals, and the column of the numbers"
+            )
+        _check_source(source)
+        listed = read_table(table, [*by, column])
+        groups = Groups.of(pa.table({name: group_cells(table, name, listed) for name in by}) if by else None)
+        rows = [_whole_number(cell, column) for cell in listed[column].to_pylist()]
+        if len(rows) != len(groups):
+            raise SchemaError(f"the number of rows of the whole table is one number, got {len(rows)}")
+        if sum(rows) > LARGEST_TOTAL:
+            raise SchemaError(f"the totals add up to {sum(rows):,}; a table has at most {LARGEST_TOTAL:,} rows")
+        return cls(by, groups, tuple(rows), source)
+
+    def __str__(self) -> str:
+        return (
+            f"the numbers of rows of {'+'.join(self.level)}" if self.level else "the number of rows of the whole table"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file; the numbers are in it, whatever file they came from."""
+        column = DEFAULT_COLUMN + "_" * (DEFAULT_COLUMN in self.level)  # a name that no group column has
+        named = {} if column == DEFAULT_COLUMN else {"column": column}
+        totals = {**self.groups.to_dict(), column: list(self.rows)}
+        return {"level": list(self.level), **named, **_source_to_dict(self.source), "totals": totals}
+
+
+Invariant = Rule | PublishedTotals
+
+
+def invariants_of(tables: Any, folder: Path | None = None) -> tuple[Invariant, ...]:
+    """The invariants in the [[invariant]] tables of a file.
+
+    `totals` may name another file, relative to `folder`; without a folder, the numbers must be there themselves.
+    """
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise SchemaError(f"invariant is {str(tables)[:40]!r}; write [[invariant]] tables (double brackets)")
+    made: list[Invariant] = []
+    for number, table in enumerate(tables, start=1):
+        try:
+            made.append(_invariant_of(table, folder))
+        except PradeError as error:
+            raise error.within(f"invariant {number}") from None
+    return tuple(made)
+
+
+def checked_invariants(invariants: Any) -> tuple[Invariant, ...]:
+    """The invariants that a caller gives, each once and in their order."""
+    for each in (given := tuple(invariants)):
+        if not isinstance(each, Rule | PublishedTotals):
+            raise SchemaError(f"an invariant is a Rule or PublishedTotals, got {str(each)[:40]!r}")
+    return tuple(dict.fromkeys(given))
+
+
+def _invariant_of(table: Mapping[str, Any], folder: Path | None) -> Invariant:
+    keys = ("rule", "source") if "rule" in table else ("level", "totals", "column", "source")
+    for key in table:
+        if key not in keys:
+            hint = closest(key, ("rule", *keys)) or f"; the keys are {', '.join(keys)}"
+            raise SchemaError(f"unknown key {key!r}{hint}")
+    if "rule" in table:
+        return Rule(**table)
+    for key in ("level", "totals"):
+        if key not in table:
+            raise SchemaError(f"{key} is missing; write a rule, or the level and the totals of its groups")
+    named = {key: table[key] for key in ("column", "source") if key in table}
+    return PublishedTotals.of(_totals(table["totals"], folder), table["level"], **named)
+
+
+def _totals(value: Any, folder: Path | None) -> Any:
+    """The table of totals, or the path of its file."""
+    if isinstance(value, Mapping):
+        if not all(isinstance(cells, list) for cells in value.values()):
+            raise SchemaError("totals must have a list of values for each column, one value per group")
+        return dict(value)
+    if isinstance(value, str) and folder is not None:
+        return folder / value
+    where = "the path of a file, or a table of the numbers" if folder is not None else "a table of the numbers"
+    raise SchemaError(f"totals is {str(value)[:40]!r}; write {where}")
+
+
+def _whole_number(cell: Any, column: str) -> int:
+    number = int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise SchemaError(
+            f"{column} is {str(cell)[:40]!r} in some group; a number of rows is a whole number, 0 or more"
+        )
+    return number
+
+
+def _check_source(source: Any) -> None:
+    if source not in get_args(Source):
+        raise SchemaError(f'source is {str(source)[:40]!r}; write "public" or "private"')
+
+
+def _source_to_dict(source: Source) -> dict[str, Any]:
+    return {} if source == "public" else {"source": source}

@@ -1,0 +1,390 @@
+"""The top of the page: one sentence, four tiles, and what the rehearsal warned of."""
+
+from __future__ import annotations
+
+import math
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prade.core.errors import many
+from prade.data.declare.schema import PublishedTotals, Rule
+from prade.data.read.files import copies_in_words
+from prade.planning.invariants import not_protected
+from prade.planning.questions import TOTAL
+from prade.privacy.protection import meaning
+from prade.release.release import LABELS, claim_of, read_account, read_manifest
+
+if TYPE_CHECKING:
+    from prade.estimating.levels.estimates import Estimates
+    from prade.planning.plan import Plan
+    from prade.planning.questions import Question
+    from prade.planning.settings import Expected, Settings
+    from prade.privacy.budget import Law
+    from prade.privacy.protection import Unit
+    from prade.release.release import Release
+
+MEASURE = "Measure: "  # the advice that the tiles give in numbers
+NOT_REHEARSED = (
+    "This plan was not rehearsed on public rows: how much nearer to the truth than the public table its result is was "
+    "not foretold. The errors on this page come from the model of the intervals alone."
+)
+
+
+def headline_of(release: Release, rows: int) -> dict[str, Any]:
+    """What was made, in one sentence and as values."""
+    plan = release.plan
+    groups, level = len(plan.groupings[-1]), plan.levels[-1]
+    whom = f" for {many(groups, level.by[-1])}" if level.by else ""
+    return {
+        "dataset": plan.dataset,
+        "rows": rows,
+        "groups": groups,
+        "level": level.name,
+        "budget": str(plan.budget),
+        "made": made_on(release),
+        "sentence": f"{many(rows, 'synthetic row')}{whom}, {short(plan.budget)}",
+    }
+
+
+def tiles_of(release: Release, rows: int) -> list[dict[str, str]]:
+    """Rows and groups, the expected error, the unit of protection, and what is left of the budget."""
+    plan = release.plan
+    levels = [many(len(grouping), grouping.by[-1]) for grouping in plan.groupings if grouping.by]
+    made_of = [*levels, many(len(plan.schema.coded), "column")]
+    return [
+        _tile(
+            "Rows and groups" if levels else "Rows and columns", many(rows, "synthetic row"), f"{', '.join(made_of)}."
+        ),
+        expected_tile(plan.expected),
+        protection_tile(plan),
+        budget_tile(release),
+    ]
+
+
+def expected_tile(expected: Expected | None) -> dict[str, str]:
+    """How much nearer to the truth than the public table the release is expected to be."""
+    title = "Expected error against the public table alone"
+    if expected is None:
+        return _tile(title, "not rehearsed", "The plan was made without a rehearsal on public rows.")
+    ratio = expected.error / expected.prior if expected.prior else 1.0
+    words = f"{abs(1 - ratio):.0%} {'smaller' if ratio <= 1 else 'larger'}"
+    spread = f" ± {expected.error_spread:.3f}" if expected.error_spread else ""
+    note = (
+        f"{expected.error:.3f}{spread}, public table alone {expected.prior:.3f}: mean distance of two-way tables from "
+        "the truth (0 to 2), in rehearsals on public rows."
+    )
+    clear = expected.prior - expected.error > expected.spread
+    return _tile(title, words.replace("%", " %"), note, "bad" if expected.harmful else "good" if clear else "plain")
+
+
+def protection_tile(plan: Plan) -> dict[str, str]:
+    """Who is protected, and what that rests on."""
+    unit = plan.unit
+    whole = "one person" if unit.enforced else f"one person, if nobody has more than {many(unit.max_rows, 'row')}"
+    exposed = not_protected(plan.invariants) is not None
+    return _tile(
+        "Unit of protection", whole, plan.promise(), "bad" if exposed else "good" if unit.enforced else "plain"
+    )
+
+
+def budget_tile(release: Release) -> dict[str, str]:
+    """What was left of the budget when the release was measured, by the ledger's account in its folder."""
+    account = account_of(release)
+    left, cap = account.get("remaining", "not recorded"), account.get("cap", "an unknown cap")
+    cost = short(release.plan.budget)
+    note = f"Of {cap}, after this release cost {cost}. As of {made_on(release)}; the ledger knows what is left today."
+    return _tile("Budget left", left, note)
+
+
+def account_of(release: Release) -> dict[str, str]:
+    """The cap, what was spent and what remained, in short, from the account in the release's folder."""
+    lines = [line.strip().split(maxsplit=1) for line in read_account(release.path)]
+    return {line[0]: short(line[1]) for line in lines if len(line) == 2 and line[0] in ("cap", "spent", "remaining")}
+
+
+def caveats_of(plan: Plan) -> list[str]:
+    """What the rehearsal warned of, sentence by sentence; without a rehearsal, that there was none."""
+    if plan.expected is None:
+        return [NOT_REHEARSED]
+    sentences = re.split(r"(?<=[.!?]) +(?=[A-Z])", plan.expected.advice.strip())
+    return [each for each in sentences if each and not each.startswith(MEASURE)]
+
+
+def made_on(release: Release) -> str:
+    """The day of the measurement."""
+    return str(read_manifest(release.path)["made"])[:10]
+
+
+def short(budget: object) -> str:
+    """A budget without the name of its kind.
+
+    >>> short("epsilon = 1 (pure differential privacy)")
+    'epsilon = 1'
+    """
+    return str(budget).partition(" (")[0]
+
+
+def _tile(title: str, value: str, note: str, tone: str = "plain") -> dict[str, str]:
+    return {"title": title, "value": value, "note": note, "tone": tone}
+
+
+NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many standard deviations once in 20 times
+
+
+def promise_of(release: Release, copied: float | None = None) -> dict[str, Any]:
+    """Data set, date, promise, cost, and the questions of each level; `copied` is the share of copied public rows."""
+    plan = release.plan
+    return {
+        "dataset": plan.dataset,
+        "made": str(read_manifest(release.path)["made"])[:10],
+        "plan": plan.hash,
+        "budget": str(plan.budget),
+        "meaning": meaning(plan.budget, plan.unit.neighbours),
+        "promise": plan.promise(),
+        "account": read_account(release.path),
+        "groups": len(plan.groups),
+        "expected": None if plan.expected is None else str(plan.expected),
+        "targets": [] if plan.expected is None else [asdict(each) for each in plan.expected.targets],
+        "copies": copies_in_words(copied),
+        "levels": [_level(plan, level) for level in range(len(plan.levels))],
+    }
+
+
+def once_in_twenty(law: Law, scale: Fraction) -> int:
+    """The smallest whole t such that a count is off by more than t rows at most once in 20 times.
+
+    >>> once_in_twenty("laplace", Fraction(10)), once_in_twenty("gaussian", Fraction(10))
+    (30, 20)
+    """
+    return math.ceil(float(scale) * (math.log(20) if law == "laplace" else NORMAL_95))
+
+
+def _level(plan: Plan, level: int) -> dict[str, Any]:
+    return {
+        "name": plan.levels[level].name,
+        "groups": len(plan.groupings[level]),
+        "asks": [_ask(plan, question) for question in plan.questions if question.level == level],
+    }
+
+
+def _ask(plan: Plan, question: Question) -> dict[str, Any]:
+    off = once_in_twenty(question.law, question.scale)
+    start = "The number of rows" if question.is_total else f"Each count in {asked(question)}"
+    return {
+        "kind": _kind(question),
+        "what": asked(question),
+        "parts": question.names(),
+        "cells": question.cells,
+        "share": float(question.share.amounts[0] / plan.noise_budget.amounts[0]),
+        "price": str(question.share).partition(" (")[0],
+        "law": question.law.capitalize(),
+        "scale": f"{float(question.scale):,.4g}",
+        "words": f"{start} is off by more than {many(off, 'row')} at most once in 20 times.",
+    }
+
+
+def _kind(question: Question) -> str:
+    """Which of the kinds that the page's legend distinguishes (page/budget.js)."""
+    if question.is_total:
+        return TOTAL
+    return f"{question.noun}s" if question.noun in ("one-way table", "two-way table") else "other questions"
+
+
+def asked(question: Question) -> str:
+    """The subject of a question in a few words: "the number of rows", "9 one-way tables", "the table of AGE x SEX"."""
+    if question.is_total:
+        return f"the {TOTAL}"
+    if question.noun == "part":
+        return f"{many(len(question.parts), 'set')} of queries"
+    return (
+        many(len(question.parts), question.noun) if len(question.parts) > 1 else f"the table of {question.names()[0]}"
+    )
+
+
+LIBRARIES = ("prade", "numpy", "scipy", "numba", "pyarrow")
+
+
+def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str, Any]:
+    """Everything that is needed to make the release's estimates and rows again, and to cite them."""
+    release = estimates.release
+    return {
+        "versions": {
+            "measured": dict(read_manifest(release.path).get("versions", {})),
+            "page": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        },
+        "public": public_files(release.plan),
+        "publicRows": len(estimates.public.observed),
+        "plan": release.plan.hash,
+        "labels": None if release.labels is None else {"file": LABELS, "hash": release.labels},
+        "seed": seed,
+        "ledger": _ledger(release),
+        "cite": cite(release, rows),
+    }
+
+
+def public_files(plan: Plan) -> list[dict[str, str | None]]:
+    """The public files by name, without their folders, with the hashes that the plan recorded."""
+    if plan.public is None:
+        return []
+    hashes = plan.public.sha256 or (None,) * len(plan.public.files)
+    return [{"file": Path(file).name, "hash": digest} for file, digest in zip(plan.public.files, hashes, strict=True)]
+
+
+def _ledger(release: Release) -> dict[str, Any]:
+    """The entry that paid for the release, and the ledger that has it; version 0.1 named no ledger."""
+    claim = claim_of(read_manifest(release.path))
+    origin = claim.origin
+    return {
+        "entry": origin.entry,
+        "ledger": origin.ledger,
+        "hash": origin.hash,
+        "measurements": claim.measurements_hash,
+    }
+
+
+def cite(release: Release, rows: int) -> dict[str, str]:
+    """How to cite the synthetic rows: a sentence, and an entry for BibTeX."""
+    plan, made = release.plan, made_on(release)
+    title = f"{plan.dataset}: synthetic rows with differential privacy"
+    note = f"{many(rows, 'row')}, {short(plan.budget)}, plan {plan.hash[:16]}, made with prade {version('prade')}"
+    key = re.sub(r"[^a-z0-9]+", "-", plan.dataset.casefold()).strip("-") or "release"
+    fields = {"title": title, "year": made[:4], "note": note}
+    lines = [f"  {name} = {{{_escaped(value)}}}" for name, value in fields.items()]
+    body = ",\n".join(lines)
+    return {"sentence": f"{title} ({made}). {note}.", "bibtex": f"@misc{{{key}-{made[:4]},\n{body}\n}}"}
+
+
+def _escaped(text: str) -> str:
+    """A text that BibTeX takes literally."""
+    return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/"))
+
+
+NOISE = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}
+
+
+def methodology_of(estimates: Estimates, rows: int, seed: int | None) -> str:
+    """The whole paragraph."""
+    plan, grouped = estimates.plan, bool(estimates.plan.levels[-1].by)
+    sentences = [
+        f"The {many(rows, 'synthetic row')} of {plan.dataset} protect the people in the private table by differential "
+        f"privacy with a budget of {plan.budget}.",
+        neighbours(plan.unit),
+        measured(plan),
+        prior(plan, len(estimates.public.observed)),
+        estimation(estimates.settings, len(plan.levels), grouped=grouped),
+        sampling(seed),
+        *invariants(plan),
+        intervals(grouped=grouped),
+    ]
+    return " ".join(sentences)
+
+
+def neighbours(unit: Unit) -> str:
+    """What one person can change, and whether that is enforced."""
+    change = "adding or removing" if unit.neighbours == "add-remove" else "exchanging"
+    start = f"Neighbouring tables differ by {change} all rows of one person"
+    most = many(unit.max_rows, "row")
+    if not unit.enforced:
+        return f"{start}; that nobody has more than {most} was assumed, not enforced."
+    within = "" if unit.per_group is None else f", and at most {unit.per_group} of them in any one group"
+    return f"{start}, of which at most {most} were counted{within}, chosen at random."
+
+
+def measured(plan: Plan) -> str:
+    """What was counted at each level, and the noise."""
+    said = [
+        f"{_asked(question)} of {_groups(plan, question.level)}, with {NOISE[question.law]} noise of scale "
+        f"{float(question.scale):,.4g} in every count"
+        for question in plan.questions
+    ]
+    return f"Measured were {'; '.join(said)}. {read_besides(plan)}"
+
+
+def read_besides(plan: Plan) -> str:
+    """What was read from the private table besides the counts."""
+    person, exact = plan.unit.person_id, [str(each) for each in plan.invariants if each.source == "private"]
+    said = [] if person is None else [f"the column {person!r}, to limit the rows of each person"]
+    said += [f"{'; '.join(exact)}, without noise"] if exact else []
+    if not said:
+        return "Nothing else was read from the private table."
+    return f"Besides, only this was read from the private table: {'; and '.join(said)}."
+
+
+def _asked(question: Question) -> str:
+    return f"the {TOTAL}" if question.is_total else f"{asked(question)} ({many(question.cells, 'count')})"
+
+
+def _groups(plan: Plan, level: int) -> str:
+    grouping = plan.groupings[level]
+    return f"each of {many(len(grouping), grouping.by[-1])}" if grouping.by else "the whole table"
+
+
+def prior(plan: Plan, rows: int) -> str:
+    """What the estimates start from."""
+    files = plan.public and len(plan.public.files)
+    where = f" in {many(files, 'file')}" if files else ""
+    return f"Estimates start from a public table of {many(rows, 'row')}{where}, and give weights to these rows only."
+
+
+def estimation(settings: Settings, levels: int, *, grouped: bool = True) -> str:
+    """How answers and public rows are brought together."""
+    weights = "Each group's weights" if grouped else "Weights"
+    down = " level by level, each group starting from its parent's estimate," if levels > 1 else ""
+    if settings.estimator != "map":
+        name = {"two-stage": "the two-stage estimator", "ide": "iterative density estimation"}[settings.estimator]
+        return f"{weights} were estimated{down} from the raw answers, by {name}."
+    answers = "raw answers"
+    if settings.smooth:
+        between = "public groups" if grouped else "public rows"
+        answers = f"answers (smoothed, by how cells vary together between {between})"
+    return (
+        f"{weights} were estimated{down} as the least change of the public rows' weights, by relative "
+        f"entropy, that fits the {answers} as closely as their noise warrants."
+    )
+
+
+def sampling(seed: int | None) -> str:
+    """How rows were drawn."""
+    seeded = "" if seed is None else f" (seed {seed})"
+    return (
+        f"Synthetic rows were drawn systematically from the weighted public rows{seeded}, and exchanged to bring their "
+        "one- and two-way tables nearer to the estimates; their values are those of public rows."
+    )
+
+
+def intervals(*, grouped: bool = True) -> str:
+    """What the intervals cover, and what they do not."""
+    source, limit = "chance differences between tables of this size", "far more than chance, where it was not measured"
+    if grouped:
+        source = "differences between groups of the public table"
+        limit = "a way in which public groups do not differ from each other"
+    return (
+        f"The 95 % intervals come from a model of three sources of error: the noise, {source}, and the distance of the "
+        "release's own answers from the estimates. They do not cover a private table that differs from the public one "
+        f"{'in' if grouped else 'by'} {limit}."
+    )
+
+
+def invariants(plan: Plan) -> list[str]:
+    """Facts that are met exactly, and which of them are not protected."""
+    rules = [each.rule for each in plan.invariants if isinstance(each, Rule)]
+    totals = published_levels(plan)
+    said = [f"All rows obey: {'; '.join(rules)}."] if rules else []
+    said += [f"Numbers of rows {totals} were set to published ones."] if totals else []
+    return [*said, *filter(None, [not_protected(plan.invariants)])]
+
+
+def published_levels(plan: Plan) -> str:
+    """The levels whose numbers of rows are published, as part of a sentence; empty if there are none."""
+    return " and ".join(place_of(each.level) for each in plan.invariants if isinstance(each, PublishedTotals))
+
+
+def place_of(by: Sequence[str], whole: str = "of the whole table") -> str:
+    """The groups of a level as part of a sentence."""
+    return f"by {by[-1]}" if by else whole
