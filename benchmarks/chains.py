@@ -25,7 +25,7 @@ from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution
 from prade.data.declare.groups import Groups
 from prade.data.encoding import encode
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import CensusYears, census_years
 

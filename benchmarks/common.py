@@ -14,9 +14,9 @@ import numpy as np
 from prade import Schema, Workload
 from prade.data.encoding import Coded, encode
 from prade.data.prior import Prior
-from prade.data.tables import read_table
+from prade.data.read.tables import read_table
 from prade.estimating.layout import Layout
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 from results import keep
 
 ROOT = Path(__file__).resolve().parent.parent

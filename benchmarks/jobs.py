@@ -25,9 +25,9 @@ from prade.baselines import Algorithm2
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution, cores
 from prade.data.encoding import Coded, encode
-from prade.data.public import Public, group_columns
+from prade.data.public.public import Public, group_columns
+from prade.data.read.tables import read_table, write_table
 from prade.data.recurring_groups import RecurringGroups
-from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample

@@ -28,8 +28,8 @@ from jobs import Job, kept
 from prade import Plan, Schema, Unit
 from prade.core.execution import cores
 from prade.data.encoding import encode
-from prade.data.tables import read_table, write_table
-from prade.release.file_names import SUPPORT
+from prade.data.read.tables import read_table, write_table
+from prade.release.derived_files import SUPPORT
 from results import machine
 from used import Used, measured
 

@@ -23,7 +23,7 @@ from common import report, table
 from prade import Groups, Schema, Task, Unit
 from prade.core.execution import Execution
 from prade.data.encoding import encode
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.examples import census_like

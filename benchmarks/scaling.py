@@ -10,7 +10,7 @@ from common import OUT, ROOT, layout_of, random_rows, report, seconds, table
 from prade import Workload
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 
 def costs(rows: int, parts: int) -> tuple[float, float, float]:

@@ -3,7 +3,7 @@
 Three jobs (invented places, Illinois and Ohio, the NIST excerpt of 2018) ask all one-way tables of the last level.
 Compared with equal shares, on the same groups with the same noise up to its scale:
 
-* weighted shares, as `prade.planning.shares` gives them;
+* weighted shares, as `prade.planning.questions` gives them;
 * ranges: half of each numeric column's share goes to a table of its four quarters, a small strategy of ranges.
 
 An invented table as a whole is asked all pairs of ten columns, whose answers are not smoothed. The error is the mean
@@ -22,10 +22,10 @@ from common import need_data, report, table
 from jobs import THREADS, acs, nist
 from prade import Ask, Budget, Level, Plan, Schema, Unit, Workload
 from prade.data.declare.groups import Groups
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.examples import census_like
+from prade.planning.questions import weighted_asks
 from prade.planning.settings import Settings
-from prade.planning.shares import weighted_asks
 from prade.queries.parts import Cells
 from prade.tuning.rehearse import Rehearsal, mean_of
 

@@ -9,7 +9,7 @@ from common import copy_bandwidth, layout_of, random_rows, report, seconds, tabl
 from prade import Workload
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 ROWS, PARTS = 1_000_000, 40
 

@@ -23,10 +23,10 @@ from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution
 from prade.data.encoding import Coded
 from prade.estimating.levels.estimates import Estimates
-from prade.planning.expected import Expected
-from prade.planning.targets import Wanted, wanted_of
+from prade.planning.settings import Expected
+from prade.planning.task import Wanted, wanted_of
 from prade.sampling.table import sample_groups
-from prade.tuning.expected_targets import expected_of_targets
+from prade.tuning.expectation import expected_of_targets
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import tune
 

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from prade import Budget, Part, Schema, Unit
-from prade.core.means import PreciseMean
+from prade.core.arrays import PreciseMean
 from prade.core.numbers import exact, float_above
 from prade.data.prior import Prior
 from prade.measuring.noise import add_noise
 from prade.measuring.source import count, open_source
-from prade.queries.marginal import Marginal
-from prade.queries.parts import everybody
-from prade.release.measurement import Measurement
+from prade.queries.parts import Marginal, everybody
+from prade.release.release import Measurement
 
 STEPS_PER_ROW = 64  # the unit in which the dependence is counted
 TOTAL_SHARE = 0.05  # of epsilon, for the number of rows, which the papers assume to be known

@@ -18,7 +18,7 @@ from prade.core.execution import single_threaded_blas
 from prade.core.numbers import exact
 from prade.data.encoding import Coded
 from prade.data.prior import Prior
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 Singles = NDArray[np.float32]
 MEMORY = 0.5  # of the largest error: its moving average keeps this share of itself

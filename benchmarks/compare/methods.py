@@ -23,8 +23,8 @@ from prade.core.numbers import exact
 from prade.data.encoding import Coded
 from prade.data.joint import joint_codes
 from prade.data.prior import Prior
-from prade.queries.marginal import Marginal
-from prade.release.measurement import Measurement
+from prade.queries.parts import Marginal
+from prade.release.release import Measurement
 
 
 class Method(Protocol):

@@ -23,8 +23,8 @@ from compare.systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, j
 from prade import Part, Schema
 from prade.data.encoding import Coded, encode
 from prade.data.prior import Prior
-from prade.queries.marginal import Marginal
-from prade.release.measurement import Measurement
+from prade.queries.parts import Marginal
+from prade.release.release import Measurement
 
 MIRROR_STEPS = 2500
 ADAM_STEPS = 1000  # mbi's default

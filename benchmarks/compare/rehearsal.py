@@ -15,8 +15,8 @@ from jobs import Job, kept
 from prade import Schema, Workload
 from prade.data.encoding import Coded
 from prade.data.prior import Prior
+from prade.data.read.tables import read_table
 from prade.data.recurring_groups import RecurringGroups
-from prade.data.tables import read_table
 from prade.scoring.score import joint_errors
 
 REHEARSED = 4  # public groups

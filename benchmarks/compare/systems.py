@@ -31,8 +31,8 @@ from prade.core.execution import Execution
 from prade.data.encoding import Coded, encode
 from prade.data.joint import Joint
 from prade.data.prior import Prior
+from prade.data.read.tables import read_table, write_table
 from prade.data.recurring_groups import RecurringGroups
-from prade.data.tables import read_table, write_table
 from prade.pipeline import sample
 from prade.sampling.draw import ordering
 from prade.sampling.draw import sample as drawn_rows

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from prade.core.errors import SchemaError as SchemaError
     from prade.core.errors import WorkloadError as WorkloadError
     from prade.core.execution import Execution as Execution
-    from prade.data.csv_format import CsvFile as CsvFile
     from prade.data.declare.column import Column as Column
     from prade.data.declare.groups import Groups as Groups
     from prade.data.declare.schema import PublishedTotals as PublishedTotals
     from prade.data.declare.schema import Rule as Rule
     from prade.data.declare.schema import Schema as Schema
+    from prade.data.read.csv import CsvFile as CsvFile
     from prade.estimating.levels.estimates import Estimates as Estimates
     from prade.measuring.check import check as check
     from prade.pipeline import estimate as estimate
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from prade.planning.questions import Ask as Ask
     from prade.planning.questions import Level as Level
     from prade.planning.settings import Settings as Settings
-    from prade.planning.targets import Target as Target
+    from prade.planning.task import Target as Target
     from prade.planning.task import Task as Task
     from prade.privacy.budget import Budget as Budget
     from prade.privacy.ledger import Ledger as Ledger
-    from prade.privacy.unit import Unit as Unit
+    from prade.privacy.protection import Unit as Unit
     from prade.queries.parts import Part as Part
     from prade.queries.workload import Workload as Workload
     from prade.release.release import Release as Release
     from prade.scoring.score import Score as Score
     from prade.scoring.score import score as score
     from prade.synthesizer import Synthesizer as Synthesizer
-    from prade.tuning.exploration import Exploration as Exploration
+    from prade.tuning.explore import Exploration as Exploration
     from prade.tuning.explore import explore as explore
 
 _VERBS = ("plan", "measure", "estimate", "sample", "report")
@@ -58,10 +58,10 @@ _HOMES = {
     "Ask": "prade.planning.questions",
     "Budget": "prade.privacy.budget",
     "Column": "prade.data.declare.column",
-    "CsvFile": "prade.data.csv_format",
+    "CsvFile": "prade.data.read.csv",
     "Estimates": "prade.estimating.levels.estimates",
     "Execution": "prade.core.execution",
-    "Exploration": "prade.tuning.exploration",
+    "Exploration": "prade.tuning.explore",
     "Groups": "prade.data.declare.groups",
     "Ledger": "prade.privacy.ledger",
     "Level": "prade.planning.questions",
@@ -74,9 +74,9 @@ _HOMES = {
     "Score": "prade.scoring.score",
     "Settings": "prade.planning.settings",
     "Synthesizer": "prade.synthesizer",
-    "Target": "prade.planning.targets",
+    "Target": "prade.planning.task",
     "Task": "prade.planning.task",
-    "Unit": "prade.privacy.unit",
+    "Unit": "prade.privacy.protection",
     "Workload": "prade.queries.workload",
     "check": "prade.measuring.check",
     "explore": "prade.tuning.explore",

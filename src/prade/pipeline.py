@@ -19,25 +19,22 @@ from typing import Any
 from prade.baselines.algorithm_2 import Algorithm2
 from prade.core.errors import DataError, PradeError
 from prade.core.execution import EFFORT, Execution
-from prade.data.declared_types import Frame, Like, check_like
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
+from prade.data.read.frames import Frame, Like, check_like
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
-from prade.planning.plan import Plan
-from prade.planning.public_of_plan import plan_with_checked_files, public_of
+from prade.planning.plan import Plan, plan_with_checked_files, public_of
 from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
+from prade.release.payment import need_on_record, not_entered, spending_stated
 from prade.release.release import Release
-from prade.release.saved_plans import kept_plan, plan_beside
-from prade.release.spending import spending_stated
-from prade.release.terms import Terms, cap_of, with_cap
-from prade.release.unrecorded_releases import need_on_record, not_entered
+from prade.release.terms import Terms, cap_of, kept_plan, plan_beside, with_cap
 from prade.reporting.report import write_report
 from prade.sampling.carried import carried_on, expecting_change
 from prade.sampling.draw import PASSES

@@ -19,23 +19,19 @@ from prade.core.execution import EFFORT, Execution
 from prade.core.parameters import Parameters
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
-from prade.data.declared_types import DeclaredTypes, Frame, Like
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
+from prade.data.read.frames import DeclaredTypes, Frame, Like
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.refusals import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
-from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
-from prade.planning.targets import Target
-from prade.planning.task import Task
+from prade.planning.task import Target, Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
-from prade.privacy.unit import Unit
-from prade.release.copies import copy_release
+from prade.privacy.protection import Unit
 from prade.release.derived_files import KEPT_ROWS, is_kept
-from prade.release.drafted_schema import drafted_schema
-from prade.release.release import Release
-from prade.release.terms import Terms
+from prade.release.release import Release, copy_release
+from prade.release.terms import Terms, drafted_schema
 from prade.reporting.html import summary_html
 from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
@@ -175,7 +171,7 @@ class Synthesizer(Parameters):
         """
         table = self._table(public)
         made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), execution=self.execution)
-        self.plan_, self.advice_, self.public_ = made, advice_of(made.expected), table
+        self.plan_, self.advice_, self.public_ = made, made.advice, table
         return made
 
     def _table(self, public: Any = None) -> PublicTable:
@@ -229,7 +225,7 @@ class Synthesizer(Parameters):
             refuse_early(self._budget(), data, table, self.folder, self.weak_protection)
         task = self._task(table)
         fitted = fit(task, data, table, self.folder, self._terms(again), execution=self.execution)
-        self.plan_, self.advice_, self.public_ = fitted.plan, advice_of(fitted.plan.expected), table
+        self.plan_, self.advice_, self.public_ = fitted.plan, fitted.plan.advice, table
         self.release_, self.estimates_ = fitted.release, fitted.estimates
         table.decoder(task.schema)  # now, so that later changes to a frame do not mix with these estimates
         self.spent_ = fitted.plan.budget if fitted.spent else None
@@ -369,6 +365,6 @@ class Synthesizer(Parameters):
         )
         if table is not None:
             loaded.public_ = table
-        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, advice_of(plan.expected)
+        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, plan.advice
         loaded.estimates_ = estimate(release, table)
         return loaded

@@ -14,10 +14,10 @@ from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Predicate, RowCells
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 4, "c": 2, "d": 3})
 TOTAL = 500.0

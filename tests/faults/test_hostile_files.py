@@ -19,10 +19,10 @@ from prade.core.errors import SchemaError
 from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
 from prade.data.encoding import outside as outside_of
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.release.release import read_measurements, sealed_text
 from prade.reporting.outlines import outlines
 from prade.reporting.statements import meaning
@@ -376,7 +376,7 @@ def test_damaged_public_rows(tmp_path, change):
 def test_a_damaged_estimate(tmp_path, change):
     from prade.data.prior import Prior
     from prade.estimating.posterior_mode import MAP
-    from prade.release.measurement import Measurement
+    from prade.release.release import Measurement
 
     path = tmp_path / "estimate.parquet"
     answer = Measurement(Marginal.of(SCHEMA, ["a"]), counts=[30, 70], scale=1.0)
@@ -457,7 +457,7 @@ def test_dates_that_python_does_not_know_are_told_as_text():
 
 
 def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
-    from prade.data import decompression_limits
+    from prade.data.read import files as decompression_limits
 
     monkeypatch.setattr(decompression_limits, "ALWAYS", 2**20)
     dull, bomb = tmp_path / "dull.csv.gz", tmp_path / "bomb.csv.gz"
@@ -473,7 +473,7 @@ def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
 
 
 def test_a_file_that_declares_more_than_memory_holds(tmp_path, monkeypatch):
-    from prade.data import decompression_limits
+    from prade.data.read import files as decompression_limits
 
     pq.write_table(pa.table({"g": [1, 2], "h": [1, 2]}), tmp_path / "a.parquet")
     monkeypatch.setattr(decompression_limits, "memory", lambda: 3)

@@ -23,8 +23,8 @@ from prade.measuring.source import Counting
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
+from prade.release.payment import import_release
 from prade.release.release import Release
-from prade.release.unrecorded_releases import import_release
 from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
 from worlds.plans import ledger_for
 

@@ -119,7 +119,7 @@ def test_a_file_that_is_replaced_is_the_old_one_or_the_new_one(drive: Drive) -> 
         LEFT
         + """
 from prade.measuring.run import write_sealed
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 
 home = HERE / "files"
 home.mkdir()

@@ -15,7 +15,7 @@ from prade.cli import main as cli
 from prade.core.errors import BudgetError, PradeError
 from prade.measuring import run
 from prade.measuring.source import Counting
-from prade.release.spending import NOTHING, spending_of, spending_stated
+from prade.release.payment import NOTHING, spending_of, spending_stated
 from worlds.people import IN_TOWNS, TOWN_PLAN
 from worlds.plans import ledger_for
 

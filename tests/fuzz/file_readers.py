@@ -17,24 +17,23 @@ import pyarrow.parquet as pq
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Column, Schema, Workload
-from prade.data.csv_format import CsvFormat
 from prade.data.declare.display import Codebook, display_texts
 from prade.data.declare.groups import Groups
 from prade.data.decoding import Decoder
 from prade.data.encoding import encode, outside
 from prade.data.matching import code_cells
 from prade.data.prior import Prior
-from prade.data.public import Public
-from prade.data.public_files import PublicFiles
+from prade.data.public.public import Public
+from prade.data.public.table import PublicFiles
+from prade.data.read.csv import CsvFormat
 from prade.estimating.estimate import Estimate
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.posterior_mode import MAP
 from prade.measuring.streams import csv_stream
 from prade.planning.plan import Plan
-from prade.planning.targets import checked_targets, wanted_of
+from prade.planning.task import checked_targets, wanted_of
 from prade.release.derived_files import KEPT_ESTIMATES, recorded
-from prade.release.measurement import Measurement
-from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
+from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Measurement, Release, sealed_text
 from prade.reporting.outlines import outlines
 from prade.reporting.statements import promise_of
 from worlds.releases import write_manifest

@@ -9,8 +9,8 @@ The noise takes no seed, so another run makes another release: then copy the fol
 """
 
 from prade import Budget, Ledger, Settings, Unit, Workload
-from prade.data.public_files import PublicFiles
-from prade.data.tables import write_table
+from prade.data.public.table import PublicFiles
+from prade.data.read.tables import write_table
 from prade.examples.census import census_like
 from prade.measure import measure
 from prade.planning.plan import Plan

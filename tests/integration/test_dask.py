@@ -12,12 +12,12 @@ import pytest
 from prade import DataError
 from prade.core import execution as core_workers
 from prade.core.execution import Execution, WorkersError, cluster
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels import descent
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.foundation import shared_foundation
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.release.file_names import SUPPORT_FOR_WORKERS, SYNTHETIC, UNFINISHED_ESTIMATES, WEIGHTS
+from prade.release.derived_files import SUPPORT_FOR_WORKERS, SYNTHETIC, UNFINISHED_ESTIMATES, WEIGHTS
 from worlds.commands import call
 from worlds.many_places import PLACES, STATES, bits, public, public_table, release
 

@@ -9,8 +9,8 @@ import pytest
 from prade import Column, Schema
 from prade.core.errors import DataError
 from prade.measuring.source import count, open_source
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
 
 TYPES = {

@@ -24,7 +24,7 @@ from prade.core.errors import DataError, Remark
 from prade.data.encoding import encode
 from prade.measuring import spark as spark_rows
 from prade.measuring.source import count, open_source
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from worlds import secret_rows
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
 from worlds.plans import ledger_for

@@ -10,10 +10,10 @@ from prade.data.prior import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Predicate
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 from worlds.reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 
 SEEDS = range(60)

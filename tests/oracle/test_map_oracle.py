@@ -11,8 +11,8 @@ from prade import Schema, Workload
 from prade.data.prior import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.posterior_mode import MAP
-from prade.queries.marginal import Marginal
-from prade.release.measurement import Measurement
+from prade.queries.parts import Marginal
+from prade.release.release import Measurement
 from worlds.reference import add_noise, costs, map_objective, oracle_map, random_case
 
 KINDS = ("laplace", "gaussian", "mixed", "exact", "squared")

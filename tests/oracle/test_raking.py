@@ -7,10 +7,10 @@ from prade import Schema
 from prade.data.prior import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.posterior_mode import MAP
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Predicate
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 from worlds.reference import kl, oracle_map, random_case
 
 SOLVERS = ["newton", "block", "lbfgs"]

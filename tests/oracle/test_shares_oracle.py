@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from prade import Ask, Budget, Level, Plan, Schema, Unit, Workload
-from prade.planning.shares import weighted_asks
+from prade.planning.questions import weighted_asks
 
 CASES = {
     "one-way tables": ({"a": 2, "b": 20, "c": 7, "d": 3, "e": 100}, 1),

@@ -11,8 +11,8 @@ from prade import Schema
 from prade.data.prior import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.two_stage import TwoStage
-from prade.queries.marginal import Marginal
-from prade.release.measurement import Measurement
+from prade.queries.parts import Marginal
+from prade.release.release import Measurement
 from worlds.reference import add_noise, kl, oracle_two_stage, random_case
 
 

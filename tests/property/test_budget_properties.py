@@ -21,7 +21,7 @@ from prade.core.errors import PradeError
 from prade.core.numbers import float_above, root_above
 from prade.data.declare.schema import Schema
 from prade.privacy.budget import Budget
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
 
 law = settings(max_examples=200)

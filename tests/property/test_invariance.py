@@ -12,9 +12,9 @@ from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.queries.workload import Cells
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 SIZES = {"a": 3, "b": 4, "c": 2}
 SCHEMA = Schema.from_mbi(SIZES)

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from prade.core.errors import BudgetError, PradeError
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 
 CAP = Fraction(1)
 costs = st.fractions(min_value=Fraction(1, 50), max_value=Fraction(3, 5), max_denominator=50)

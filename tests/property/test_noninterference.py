@@ -21,7 +21,7 @@ from hypothesis import given, settings
 
 from prade import Budget, Column, Schema, Synthesizer, Unit
 from prade.core.execution import Execution
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from worlds.observation import Observed, differences, observing, run_command
 from worlds.plans import ledger_for
 from worlds.private_tables import (

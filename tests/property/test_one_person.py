@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 
 from prade import Column, CsvFile, Schema
 from prade.measuring.source import count, open_source
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 
 DAY, MOMENT, HOURS = datetime.date, datetime.datetime, datetime.timedelta
 TEXTS = ("1", "2", "37.5", "true", "2020-01-01", "2020-01-01 08:30:00", "x", "1234567890123456", "1.5", "00100")
@@ -126,7 +126,7 @@ def outcome(opened, unit):
         opened as source,
         patch("secrets.token_hex", lambda size: "0" * 2 * size),
         patch("prade.measuring.streams.ROWS_PER_BATCH", 2),  # so that a few rows are several batches
-        patch("prade.data.csv_records.BLOCK", 50),
+        patch("prade.data.read.csv.BLOCK", 50),
     ):
         answers = [count(source, SCHEMA, PARTS, PLACES, unit), count(source, SCHEMA, PARTS, None, unit)]
     return [np.concatenate([answer.ravel() for answer in level]) for level in answers]

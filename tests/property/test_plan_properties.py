@@ -17,10 +17,9 @@ from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
-from prade.queries.query import parse
-from prade.queries.query_text import backticked
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
+from prade.queries.query import backticked, parse
 from prade.queries.workload import Cells, Predicate, Workload
 
 law = settings(derandomize=True, deadline=None, max_examples=150)

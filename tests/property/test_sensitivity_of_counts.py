@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from prade import Schema, Workload
 from prade.data.declare.schema import Column
 from prade.measuring.source import count, open_source
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 from worlds.every_row import PARTS, PLACES, ROWS, SCHEMA, one_table, persons
 
 law = settings(derandomize=True, deadline=None, max_examples=15)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from prade.data.declare.schema import Column, Schema
 from prade.data.joint import Joint
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
-from prade.queries.query import expect, parse
-from prade.queries.query_text import backticked
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
+from prade.queries.query import backticked, expect, parse
 from prade.queries.workload import Cells, Predicate, RowCells, Workload
 
 law = settings(derandomize=True, deadline=None, max_examples=150)
@@ -232,7 +231,7 @@ def test_queries_are_answered_in_their_order(data):
 @law
 @given(st.data())
 def test_a_proof_of_disjointness_column_by_column_is_never_wrong(data):
-    from prade.queries.colouring import may_overlap
+    from prade.queries.workload import may_overlap
 
     schema = data.draw(schemas())
     parsed = [parse(data.draw(queries(schema, depth=2))[0], schema) for _ in range(3)]

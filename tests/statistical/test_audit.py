@@ -24,8 +24,7 @@ from prade import Budget, Schema, Unit, Workload
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.planning.questions import Ask, Level
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Predicate
+from prade.queries.parts import Marginal, Predicate
 from prade.queries.query import parse
 from worlds.chance import proved_epsilon
 from worlds.plans import ledger_for, plan_of

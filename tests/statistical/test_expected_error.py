@@ -6,13 +6,13 @@ import pytest
 
 from prade.data.declare.groups import Groups
 from prade.data.encoding import encode
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.examples import census_like
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
 from prade.tuning.expectation import expected_in_another
 from prade.tuning.rehearse import Rehearsal

@@ -16,7 +16,7 @@ from prade import Schema
 from prade.core.errors import PradeError
 from prade.measuring.noise import add_noise
 from prade.measuring.source import count, open_source
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from worlds.chance import masses, p_value_of_noise
 
 FALSE_ALARM = 1e-4

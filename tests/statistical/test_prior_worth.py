@@ -13,7 +13,7 @@ from prade.estimating.base import check
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.prior_worth import LARGEST, prior_worth
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 TOTAL = 2000.0
 SCHEMA = Schema.from_mbi({f"c{i}": 10 for i in range(20)})

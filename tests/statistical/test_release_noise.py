@@ -20,8 +20,7 @@ from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells, Predicate
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 from worlds.chance import p_value_of_uniform
 from worlds.plans import ledger_for

@@ -19,8 +19,8 @@ from jobs import Job
 from prade import Column, Schema, Unit
 from prade.data.encoding import Coded
 from prade.data.prior import Prior
-from prade.data.tables import write_table
-from prade.queries.marginal import Marginal
+from prade.data.read.tables import write_table
+from prade.queries.parts import Marginal
 
 SCHEMA = Schema.from_mbi({"a": 20, "b": 20, "c": 3})
 LOW = low_marginals(SCHEMA)

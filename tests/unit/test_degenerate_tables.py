@@ -11,11 +11,11 @@ import prade
 from prade import Column, Schema, Task, Unit
 from prade.core.errors import SchemaError
 from prade.data.encoding import encode
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
 from prade.measuring.source import count, open_source
 from prade.pipeline import write_sample
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 DATA = census_like(persons=600, places_per_state=3, years=(2023, 2024), seed=5)
 PLACES = DATA.groups.group_by(["STATE", "PLACE"]).aggregate([])

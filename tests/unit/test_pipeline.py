@@ -12,11 +12,11 @@ from click.testing import CliRunner
 import prade
 from prade import DataError, Ledger, Plan, Release, Synthesizer, Task, Unit
 from prade.cli.main import every_command
-from prade.data import tables
-from prade.data.tables import write_table
+from prade.data.read import tables
+from prade.data.read.tables import write_table
 from prade.examples import census_like
 from prade.pipeline import write_sample
-from prade.planning.expected import Expected
+from prade.planning.settings import Expected
 from worlds.same_release import content, fixed_noise
 
 BY = ["STATE", "PLACE"]

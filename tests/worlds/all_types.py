@@ -8,9 +8,8 @@ import pyarrow as pa
 
 from prade import Column, Schema
 from prade.data.encoding import encode
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells, Predicate
+from prade.privacy.protection import Unit
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 
 ROWS = 3000

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from prade import Column, Schema
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells, Predicate
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 
 Row = tuple[Any, ...]

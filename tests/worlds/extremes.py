@@ -18,7 +18,7 @@ import numpy as np
 from prade import Column, Schema, Unit
 from prade.core.errors import DataError
 from prade.measuring.source import count
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 DAY = datetime.date
 WORLDS = 32  # rows of a table

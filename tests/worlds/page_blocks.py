@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from prade import Plan, Schema
-from prade.planning.targets import targets_of_file
+from prade.planning.task import targets_of_file
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SHELL_SECONDS = 120

@@ -14,10 +14,10 @@ from scipy.optimize import linprog
 
 from prade import Schema
 from prade.data.prior import Prior
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Predicate
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 NAMES = ("a", "b", "c")
 

@@ -23,8 +23,8 @@ from prade.core.execution import Execution
 from prade.data.encoding import Coded
 from prade.data.information import Information
 from prade.data.prior import Prior
-from prade.data.public import Public
-from prade.data.public_table import PublicTable
+from prade.data.public.public import Public
+from prade.data.public.table import PublicTable
 from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout

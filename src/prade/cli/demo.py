@@ -19,7 +19,7 @@ import click
 
 from prade.cli.main import FILE, examples, prade
 from prade.cli.options import Where, worker_options
-from prade.release.file_names import SYNTHETIC
+from prade.release.derived_files import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"  # the cap covers the release and the published algorithm's, which costs the same
 REHEARSED = ("1/2", "2", EPSILON, "8")
@@ -100,7 +100,7 @@ def invent(folder: Path, persons: int) -> int:
     """Write the tables, the schema and the list of places unless they exist. Return the most rows per person."""
     import duckdb
 
-    from prade.data.tables import write_table
+    from prade.data.read.tables import write_table
     from prade.examples import census_like
 
     data = census_like(persons=persons, places_per_state=15)
@@ -122,7 +122,7 @@ def invent(folder: Path, persons: int) -> int:
 def comparison(folder: Path, release: str, truth: str) -> list[str]:
     """Compare the mean errors of the public table alone, the published algorithm and the release."""
     from prade.baselines.algorithm_2 import Algorithm2
-    from prade.data.public import Public
+    from prade.data.public.public import Public
     from prade.pipeline import measure
     from prade.release.release import Release
     from prade.reporting.truth import coded_rows

@@ -11,8 +11,7 @@ import click
 from prade.cli.csv_options import csv_options
 from prade.cli.main import FILE, examples, need_new_file, remark, result
 from prade.cli.planning_commands import SHOWN, as_json, force, schema
-from prade.core.errors import DataError
-from prade.core.words import many
+from prade.core.errors import DataError, many
 
 if TYPE_CHECKING:
     from prade.data.declare.display import Labelling
@@ -42,7 +41,7 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool, as_j
     label what was measured already.
     """
     from prade.data.declare.display import Codebook
-    from prade.release.file_names import LABELS
+    from prade.release.release import LABELS
 
     is_release = Path(schema_file).is_dir()
     written = output or (str(Path(schema_file) / LABELS) if is_release else schema_file)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
     from prade.privacy.ledger import Ledger
-    from prade.privacy.unit import Unit
+    from prade.privacy.protection import Unit
 
 
 # ---------------------------------------------------------------------- the ledger that pays for a release
@@ -35,7 +35,7 @@ class Payer:
 def payer_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) -> Payer:
     """Find the ledger that pays for a plan. For an unknown data set, ask a person for the cap, or refuse a script."""
     from prade.privacy.ledger import Ledger
-    from prade.release.unrecorded_releases import need_on_record, not_entered
+    from prade.release.payment import need_on_record, not_entered
 
     if not Path(output).exists():
         need_folder(output)
@@ -88,7 +88,7 @@ def with_unit(command: Command) -> Command:
     def made(
         max_rows_per_person: int, person_id: str | None, max_rows_per_group: int | None, neighbours: Any, **others: Any
     ) -> Any:
-        from prade.privacy.unit import Unit
+        from prade.privacy.protection import Unit
 
         return command(unit=Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours), **others)
 
@@ -211,7 +211,7 @@ def plan_years(
     entered. Dividing again divides what is left.
     """
     from prade.privacy.ledger import Ledger
-    from prade.privacy.ledger.years import shares_of
+    from prade.privacy.ledger.records import shares_of
 
     numbers = shares_of(years, None if shares is None else [each.strip() for each in shares.split(",")])
     book = Ledger.of(ledger_file)
@@ -259,7 +259,7 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
     release that is already on record changes nothing.
     """
     from prade.privacy.ledger import Ledger
-    from prade.release.unrecorded_releases import import_release
+    from prade.release.payment import import_release
 
     book = Ledger.of(ledger_file)
     facts, lines = [], []

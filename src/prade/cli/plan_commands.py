@@ -10,12 +10,12 @@ import click
 from prade.cli.csv_options import csv_options
 from prade.cli.main import FILE, examples, need_new_file, prade, remark, result, text_table
 from prade.cli.options import Where, worker_options
-from prade.cli.planning_commands import advice_of, as_json, facts_of, force, planning, task_of
+from prade.cli.planning_commands import as_json, facts_of, force, planning, task_of
 
 if TYPE_CHECKING:
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
-    from prade.tuning.exploration import Exploration
+    from prade.tuning.explore import Exploration
 
 TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
 PAGE = "explore.html"
@@ -78,12 +78,7 @@ def _one(
     output: str, force: bool, tune: bool, limits: dict[str, Any], where: Where, as_json: bool, options: dict[str, Any]
 ) -> None:
     from prade.pipeline import plan as make_plan
-    from prade.planning.coverage import (
-        columns_left_out,
-        groups_with_public_rows,
-        left_out_in_words,
-        unlisted_groups,
-    )
+    from prade.planning.plan import columns_left_out, groups_with_public_rows, left_out_in_words, unlisted_groups
 
     need_new_file(output, force)
     task, table = task_of(**options)
@@ -92,11 +87,11 @@ def _one(
         made = make_plan(task, table, tune=tune, execution=execution, **limits)
     made.save(output)
     if tune:
-        remark(advice_of(made) if made.expected else TOO_SMALL)
+        remark(made.advice if made.expected else TOO_SMALL)
     occurring, in_words = groups_with_public_rows(table.rows(task.schema, task.groups), task.groups)
     covered = [in_words, *left_out_in_words(columns_left_out(made), unlisted_groups(made.schema, made.groups))]
     lines = [made.describe(), *filter(None, covered), made.promise(), f"The plan is in {output}."]
-    facts = {"file": output, "advice": advice_of(made), **facts_of(made), "groups_with_public_rows": occurring}
+    facts = {"file": output, "advice": made.advice, **facts_of(made), "groups_with_public_rows": occurring}
     result(facts, "\n".join(lines), as_json)
 
 
@@ -127,8 +122,7 @@ def _several(
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
     from prade.reporting.explore_page import write_explore
     from prade.reporting.html import packed
-    from prade.tuning.exploration import plan_file
-    from prade.tuning.explore import budgets_of, explore
+    from prade.tuning.explore import budgets_of, explore, plan_file
 
     kind = "epsilon" if options["epsilon"] else "rho"
     amounts = [amount.strip() for amount in options[kind].split(",")]

@@ -17,7 +17,7 @@ from prade.cli.options import public_files
 from prade.core.execution import EFFORT
 
 if TYPE_CHECKING:
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.planning.plan import Plan
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
@@ -239,9 +239,9 @@ def task_of(
     dataset: str | None,
 ) -> tuple[Task, PublicTable]:
     """Build the task and the public table from the options."""
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.planning.task import Task
-    from prade.privacy.unit import Unit
+    from prade.privacy.protection import Unit
     from prade.release.release import Release
 
     if (not public and previous is None) or (previous is not None and weight is not None):
@@ -269,16 +269,9 @@ def task_of(
     return task, PublicTable(public_files(public, weight))
 
 
-def advice_of(plan: Plan) -> str:
-    """Say whether to measure, by the rehearsals."""
-    from prade.planning.expected import advice_of as advice
-
-    return advice(plan.expected)
-
-
 def facts_of(plan: Plan) -> dict[str, Any]:
     """Return a plan's cost, promise and expected error, for JSON."""
-    from prade.planning.coverage import columns_left_out
+    from prade.planning.plan import columns_left_out
 
     return {
         "plan": plan.hash,

@@ -20,7 +20,6 @@ from prade.cli.options import (
     worker_options,
 )
 from prade.cli.planning_commands import (
-    advice_of,
     as_json,
     facts_of,
     planning,
@@ -28,10 +27,10 @@ from prade.cli.planning_commands import (
     task_of,
 )
 from prade.core.errors import DataError
-from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
+from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS
 
 if TYPE_CHECKING:
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
@@ -79,9 +78,8 @@ def measure(
     """
     from prade.core.execution import Execution, progress_bar
     from prade.pipeline import measure as run_measure
-    from prade.planning.plan import Plan
-    from prade.planning.public_of_plan import plan_with_checked_files
-    from prade.release.spending import spending_stated
+    from prade.planning.plan import Plan, plan_with_checked_files
+    from prade.release.payment import spending_stated
 
     with spending_stated() as spending:
         named = named_files(public)
@@ -221,8 +219,7 @@ def _estimates(
 
 def _need_writable_estimates(release: Release, anew: bool = False) -> None:
     """Check that estimates can be written to the release folder, before they are made."""
-    from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-    from prade.release.file_names import ESTIMATES
+    from prade.release.derived_files import ESTIMATES, KEPT_ESTIMATES, is_kept
 
     if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)
@@ -285,7 +282,7 @@ def sample(
 
 def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
     """Describe synthetic rows, as JSON and in words."""
-    from prade.data.copied_share import copies_in_words
+    from prade.data.read.files import copies_in_words
 
     path = f"{written.path}/" if written.path.is_dir() else str(written.path)
     facts = {"file": path, "rows": written.rows, "columns": written.columns, "copied": written.copied}
@@ -350,7 +347,7 @@ def synthesize(
     The stages are plan, measure, estimate, sample and report. The plan is kept beside the folder as RELEASE.plan.toml.
     A run after an interruption continues with this plan, and the ledger is charged once.
     """
-    from prade.release.spending import spending_stated
+    from prade.release.payment import spending_stated
 
     with spending_stated():
         terms: dict[str, Any] = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
@@ -401,7 +398,7 @@ def _synthesize(
         if stage == "plan":
             facts.update(facts_of(outcome))
             if tune and wanted.method == "prade":
-                remark(advice_of(outcome))
+                remark(outcome.advice)
             show(outcome.describe())
         elif stage == "measure":
             if new:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from prade.data.encoding import encode as encode
     from prade.data.encoding import outside as outside
     from prade.data.prior import Prior as Prior
-    from prade.data.public import Public as Public
-    from prade.data.public_table import PublicTable as PublicTable
+    from prade.data.public.public import Public as Public
+    from prade.data.public.table import PublicTable as PublicTable
 
 _HOMES = {
     "Coded": "prade.data.encoding",
@@ -24,8 +24,8 @@ _HOMES = {
     "Decoder": "prade.data.decoding",
     "Groups": "prade.data.declare.groups",
     "Prior": "prade.data.prior",
-    "Public": "prade.data.public",
-    "PublicTable": "prade.data.public_table",
+    "Public": "prade.data.public.public",
+    "PublicTable": "prade.data.public.table",
     "Schema": "prade.data.declare.schema",
     "encode": "prade.data.encoding",
     "outside": "prade.data.encoding",

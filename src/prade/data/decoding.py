@@ -1,6 +1,6 @@
 """Turning codes back into a table like the public one: same types, same column order, missing cells where coded.
 
-The numbers of a row are those of a public row with the same codes (`prade.data.donors`), as far as there is one. A
+The numbers of a row are those of a public row with the same codes (`prade.data.public.donors`), if there is one. A
 column that has no donor takes a public value of its bin, in proportion to how often it occurs (or to the weights of its
 rows). Both preserve heaping at round numbers and the shape of the tails. If the public table has no value in a bin,
 numbers are drawn uniformly from it.
@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats, Ints
-from prade.core.chances import Chances
+from prade.core.arrays import Chances, Flags, Floats, Ints
 from prade.core.errors import DataError
 from prade.core.execution import cores, finishing
 from prade.data.cells import one_piece
 from prade.data.columns import AT_ONCE, Columns
-from prade.data.copies import Copies
 from prade.data.declare.column import Column
-from prade.data.declared_types import DeclaredTypes, Frame, Like, check_like
-from prade.data.donors import Donors
 from prade.data.matching import numbers_of
 from prade.data.menus import Menu, menu_of_public, menu_of_schema
-from prade.data.tables import plain_cells, read_table
+from prade.data.public.donors import Copies, Donors
+from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
+from prade.data.read.tables import plain_cells, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import smallest_unsigned
-from prade.core.errors import DataError
+from prade.core.errors import DataError, many
 from prade.core.execution import finishing
-from prade.core.words import many
 from prade.data.cell_types import python_values
 from prade.data.cells import one_piece
 from prade.data.columns import Columns
@@ -28,7 +27,7 @@ from prade.data.declare.column import Column
 from prade.data.decoding import Decoder
 from prade.data.joint import Joint
 from prade.data.matching import code_cells, numbers_of
-from prade.data.tables import plain_cells, read_table, write_table
+from prade.data.read.tables import plain_cells, read_table, write_table
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema

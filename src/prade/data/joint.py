@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import mass_per_cell, smallest_unsigned
-from prade.core.errors import DataError
-from prade.core.words import names_of
+from prade.core.errors import DataError, names_of
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, drawn_in_runs, smallest_unsigned
-from prade.core.chances import Chances
+from prade.core.arrays import Chances, Floats, Ints, drawn_in_runs, smallest_unsigned
 from prade.data.cells import is_text, one_piece
 from prade.data.declare.column import LARGEST_WHOLE, Column
-from prade.data.donors import NONE
 from prade.data.matching import PER_DAY, code_cells, numbers_of
-from prade.data.tables import plain_cells
+from prade.data.read.tables import plain_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NONE = -1  # in place of a row number: no public row
 NO_ROWS = np.zeros(0, np.uint8), np.zeros(0, np.int8)
 
 

@@ -19,7 +19,7 @@ from prade.core.arrays import Flags, Floats, Ints
 from prade.data.declare.groups import Grouping, Groups
 
 if TYPE_CHECKING:
-    from prade.data.public import Public
+    from prade.data.public.public import Public
 
 
 YEARS = range(1800, 2200)
@@ -34,7 +34,7 @@ class RecurringGroups:
     the level are recognised by the second kind.
 
     >>> from prade import Column, Schema
-    >>> from prade.data.public import Public
+    >>> from prade.data.public.public import Public
     >>> schema = Schema([Column("PLACE", "group"), Column("YEAR", "group"), Column("AGE", "numeric", edges=[18])])
     >>> table = {"PLACE": ["a", "b", "a", "c"], "YEAR": [2018, 2018, 2019, 2019], "AGE": [1, 2, 70, 4]}
     >>> public = Public.of(schema, table, by=["PLACE", "YEAR"])

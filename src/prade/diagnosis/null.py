@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.data.declare.groups import Grouping
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.planning.plan import Plan
 from prade.planning.questions import COARSE, Question
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

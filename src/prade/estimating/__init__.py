@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from prade.estimating.levels.estimates import Estimates as Estimates
     from prade.estimating.posterior_mode import MAP as MAP
     from prade.estimating.two_stage import TwoStage as TwoStage
-    from prade.release.measurement import Measurement as Measurement
+    from prade.release.release import Measurement as Measurement
 
 _HOMES = {
     "Estimate": "prade.estimating.estimate",
@@ -23,7 +23,7 @@ _HOMES = {
     "IDE": "prade.estimating.ide",
     "Layout": "prade.estimating.layout",
     "MAP": "prade.estimating.posterior_mode",
-    "Measurement": "prade.release.measurement",
+    "Measurement": "prade.release.release",
     "Prior": "prade.data.prior",
     "TwoStage": "prade.estimating.two_stage",
     "fit_many": "prade.estimating.base",

@@ -21,7 +21,7 @@ from prade.estimating.layout import Layout
 from prade.estimating.radius import smallest_radius
 from prade.estimating.solvers import Solver, State, Tolerance, climb, state_at
 from prade.queries.workload import Workload
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 PATIENCE = 25  # steps; if answers that must hold exactly still do not, a linear programme decides whether they can
 

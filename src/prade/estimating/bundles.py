@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, smallest_unsigned
-from prade.core.systematic import systematic
+from prade.core.compiled import systematic
 from prade.estimating import kernels
 from prade.estimating.tilted import Tilted
 

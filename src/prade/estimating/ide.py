@@ -17,7 +17,7 @@ from prade.estimating.estimate import Estimate, Report, Status, TraceRow
 from prade.estimating.layout import Layout
 from prade.estimating.projection import nearest_l1, nearest_l2
 from prade.estimating.update import update
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 ENOUGH_SWEEPS = 6  # before that, cycling cannot be told from slow convergence
 
@@ -42,7 +42,7 @@ class IDE:
 
     >>> from prade import Schema, Workload
     >>> from prade.estimating.ide import IDE
-    >>> from prade.release.measurement import Measurement
+    >>> from prade.release.release import Measurement
     >>> from prade.data.prior import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})

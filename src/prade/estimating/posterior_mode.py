@@ -16,7 +16,7 @@ from prade.estimating.estimate import Estimate
 from prade.estimating.layout import Layout
 from prade.estimating.prior_worth import prior_worth
 from prade.estimating.solvers import LBFGSB, BlockAscent, Newton, Solver, Tolerance, best_solver
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class MAP:
 
     >>> from prade import Schema, Workload
     >>> from prade.estimating.posterior_mode import MAP
-    >>> from prade.release.measurement import Measurement
+    >>> from prade.release.release import Measurement
     >>> from prade.data.prior import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})

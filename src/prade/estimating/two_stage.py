@@ -14,7 +14,7 @@ from prade.estimating.estimate import Estimate
 from prade.estimating.layout import Layout
 from prade.estimating.radius import smallest_radius
 from prade.estimating.solvers import Tolerance, best_solver
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class TwoStage:
     so stage 2 is the dual of `dual.py` with half-open boxes, and ends with a duality gap.
 
     >>> from prade import Schema, Workload
-    >>> from prade.release.measurement import Measurement
+    >>> from prade.release.release import Measurement
     >>> from prade.data.prior import Prior
     >>> from prade.estimating.two_stage import TwoStage
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import DataError
-from prade.core.words import many
+from prade.core.errors import DataError, many
 from prade.data.cell_types import python_values
 from prade.data.cells import plain_array
 from prade.data.matching import code_cells

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.locked_folders import spill_folder
+from prade.core.files import spill_folder
 
 if TYPE_CHECKING:
-    from prade.privacy.unit import Unit
+    from prade.privacy.protection import Unit
 
 Records = NDArray[Any]  # a structured array, of `record_type`
 HASH, OTHER_HALF, PLACE = "person", "person_too", "place"

@@ -39,13 +39,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy
 from prade.core.execution import Execution, Progress
-from prade.core.files import replace_file
+from prade.core.files import locked, new_locked_folder, remove_locked, replace_file
 from prade.core.interrupts import held_back
-from prade.core.locked_folders import locked, new_locked_folder, remove_locked
-from prade.core.remedies import Remedy
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.measuring.noise import add_noise
 from prade.measuring.refusals import refuse_same_contents, refuse_same_files
 from prade.measuring.source import Counting, EngineError, open_source
@@ -55,6 +53,7 @@ from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
 from prade.privacy.protection import refuse_weak
+from prade.release.payment import Spending, need_on_record, spending_stated
 from prade.release.release import (
     EXTRACT,
     FORMAT,
@@ -71,8 +70,6 @@ from prade.release.release import (
     read_manifest,
     sealed_text,
 )
-from prade.release.spending import Spending, spending_stated
-from prade.release.unrecorded_releases import need_on_record
 
 LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")
 

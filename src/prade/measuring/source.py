@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from prade.core.duplicate_files import find_same_file, refuse_duplicates
 from prade.core.errors import DataError, PradeError, Remark
-from prade.data.csv_format import CsvFormat, format_of
+from prade.core.files import find_same_file, refuse_duplicates
 from prade.data.declare.column import LARGEST_WHOLE, Column
 from prade.data.declare.groups import Groups
-from prade.data.shared_memory import is_lazy
+from prade.data.read.csv import CsvFormat, format_of
+from prade.data.read.frames import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
 from prade.measuring.person_bound import MEMORY
 from prade.measuring.spark import PORTS, Session, SparkTable, open_session
 from prade.measuring.streams import Stream, csv_stream, found_files, memory_stream, no_table, parquet_stream, paths_of
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     counts as a value outside its column's domain. SQLite does not enforce its types, so its rows are treated alike.
 
     A CSV file is UTF-8 with commas, or has the format that a `prade.CsvFile` declares. It begins with a header, and
-    every line after it is one record, whatever bytes it has (`prade.data.csv_records`): no cell can change how the
+    every line after it is one record, whatever bytes it has (`prade.data.read.csv`): no cell can change how the
     records of others are read. All cells are text, because one person's cell could change what is guessed about others.
 
     prade cannot look inside a view of a database: you must make sure that its rows do not depend on each other.
@@ -275,7 +275,7 @@ def count(
     >>> import pyarrow
     >>> from prade import Column, Schema
     >>> from prade.measuring.source import open_source
-    >>> from prade.queries.marginal import Marginal
+    >>> from prade.queries.parts import Marginal
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
     >>> with open_source(pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})) as source:
     ...     count(source, schema, [Marginal.of(schema, ["AGE"])], {"TOWN": ["a", "b", "c"]})

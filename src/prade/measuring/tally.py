@@ -30,7 +30,7 @@ from prade.data.matching import code_cells
 from prade.data.person_ids import exact_ids
 from prade.measuring.person_bound import MEMORY, PLACE, PersonRows, Records, hashed, record_type
 from prade.measuring.streams import Batch
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:

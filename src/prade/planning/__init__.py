@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from prade.planning.expected import Expected as Expected
     from prade.planning.plan import Plan as Plan
     from prade.planning.questions import Ask as Ask
     from prade.planning.questions import Level as Level
+    from prade.planning.questions import weighted_asks as weighted_asks
+    from prade.planning.settings import Expected as Expected
     from prade.planning.settings import Settings as Settings
-    from prade.planning.shares import weighted_asks as weighted_asks
-    from prade.planning.targets import Target as Target
+    from prade.planning.task import Target as Target
     from prade.planning.task import Task as Task
 
 _HOMES = {
     "Ask": "prade.planning.questions",
-    "Expected": "prade.planning.expected",
+    "Expected": "prade.planning.settings",
     "Level": "prade.planning.questions",
     "Plan": "prade.planning.plan",
     "Settings": "prade.planning.settings",
-    "Target": "prade.planning.targets",
+    "Target": "prade.planning.task",
     "Task": "prade.planning.task",
-    "weighted_asks": "prade.planning.shares",
+    "weighted_asks": "prade.planning.questions",
 }
 
 __all__ = sorted(_HOMES)

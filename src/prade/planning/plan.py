@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.documents import Malformed, file_text, json_value
-from prade.core.errors import PradeError, SchemaError, WorkloadError
+from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError, many
 from prade.core.files import replace_file
-from prade.core.words import many
 from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Invariant, PublishedTotals, Schema
-from prade.data.public_files import PublicFiles
-from prade.planning.expected import Expected
+from prade.data.public.public import Public
+from prade.data.public.table import PublicFiles, PublicTable
+from prade.data.recurring_groups import RecurringGroups
 from prade.planning.invariants import lines_of, not_protected, stated
 from prade.planning.plan_file import (
     VERSION,
@@ -42,12 +42,11 @@ from prade.planning.plan_file import (
     within,
 )
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
-from prade.planning.settings import Settings
-from prade.planning.targets import Target, checked_targets
-from prade.planning.task import Task
+from prade.planning.settings import NOT_REHEARSED, Expected, Settings
+from prade.planning.task import Target, Task, checked_targets
 from prade.privacy.budget import Budget, Law
 from prade.privacy.dataset_names import dataset_name
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.parts import Part
 from prade.queries.workload import Workload
 
@@ -235,6 +234,11 @@ class Plan:
             lines += [str(self.expected), *map(str, self.expected.targets)]
         return "\n".join(lines)
 
+    @property
+    def advice(self) -> str:
+        """Whether to measure, by the plan's rehearsals."""
+        return NOT_REHEARSED if self.expected is None else self.expected.advice or str(self.expected)
+
     def promise(self) -> str:
         """In plain words: who is protected, on what assumption, and which facts are not protected."""
         return " ".join(filter(None, [self.unit.promise(), not_protected(self.invariants)]))
@@ -373,3 +377,85 @@ def _check_levels(levels: Sequence[Level], schema: Schema) -> None:
 def _task_levels(levels: Sequence[Level]) -> list[tuple[str, ...]]:
     """The levels of a plan's task: everybody is above all levels, and is not listed."""
     return [level.by for level in (levels[1:] if len(levels) > 1 and not levels[0].by else levels)]
+
+
+# ---------------------------------------------------------------------- coverage
+
+
+def groups_with_public_rows(public: Public, groups: Groups) -> tuple[int, str]:
+    """How many of the listed groups occur among the public rows, as a number and in words; no words without groups.
+
+    >>> from prade import Column
+    >>> schema = Schema([Column("PLACE", "group"), Column("AGE", "numeric", edges=[18])])
+    >>> public = Public.of(schema, {"PLACE": ["a", "b"], "AGE": [1, 20]}, by=["PLACE"])
+    >>> groups_with_public_rows(public, Groups.of({"PLACE": ["b", "c", "d"]}))
+    (1, '1 of 3 groups occurs among the public rows')
+    """
+    if not groups.names:
+        return 0, ""
+    number = int(RecurringGroups.of(public, groups.level(groups.names)).recurs.sum())
+    verb = "occurs" if number == 1 else "occur"
+    return number, f"{number:,} of {len(groups):,} groups {verb} among the public rows"
+
+
+def columns_left_out(plan: Plan) -> list[str]:
+    """The columns of the schema that no question of a plan is about, without group columns."""
+    questions = [question for question in plan.questions if not question.is_total]
+    asked = {name for question in questions for part in question.parts for name in part.columns}
+    return [name for name in plan.schema.coded if name not in asked]
+
+
+def unlisted_groups(schema: Schema, groups: Groups) -> list[str]:
+    """The group columns of a schema that the list of groups does not have; synthetic rows will lack them."""
+    return [name for name in schema.groups if name not in groups.names]
+
+
+def left_out_in_words(measured_not: Sequence[str], unlisted: Sequence[str]) -> list[str]:
+    """A sentence about columns that a plan does not measure, and one about group columns that no row will have.
+
+    >>> left_out_in_words(["AGE", "SEX"], [])
+    ['not measured, so that their values follow the public table: AGE, SEX']
+    """
+    return [
+        f"{words}: {', '.join(columns)}"
+        for words, columns in (
+            ("not measured, so that their values follow the public table", measured_not),
+            ("not in the list of groups, so that synthetic rows will lack them", unlisted),
+        )
+        if columns
+    ]
+
+
+# ---------------------------------------------------------------------- the public table
+
+
+def public_of(plan: Plan, public: Any = None, weight: str | None = None) -> PublicTable:
+    """Return the public table that the caller gives, or the one in the files that the plan of a release names.
+
+    Files that only the plan names must pass `PublicFiles.checked`.
+    """
+    files = plan.public
+    if public is None:
+        if files is None:
+            raise DataError("the release does not name its public files", remedy="public")
+        return PublicTable(files.checked(), weight)
+    table = PublicTable.of(public, weight or (None if files is None else files.weight))
+    if files is not None and table.hashed_files is not None:
+        now = table.hashed_files
+        moved = files.moved_to(now)  # raises an error if the files are not the plan's
+        same = now.csv == moved.csv and set(now.files) == set(moved.files)
+        return table if same else PublicTable(moved, table.weight)
+    return table
+
+
+def plan_with_checked_files(plan: Plan, public: Any = None) -> Plan:
+    """Return the plan with its public files where the caller says they are; what must not be used is refused.
+
+    A table in memory takes the place of files, which are then neither used nor checked.
+    """
+    if plan.public is None:
+        return plan
+    now = None if public is None else PublicTable.of(public).hashed_files
+    if public is not None and now is None:
+        return plan
+    return plan.with_public(plan.public.checked() if now is None else plan.public.moved_to(now))

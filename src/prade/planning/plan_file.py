@@ -15,21 +15,18 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from prade.core.documents import toml_table
-from prade.core.errors import DataError, PradeError, WorkloadError
-from prade.core.words import closest
-from prade.data.csv_format import CsvFormat
+from prade.core.errors import DataError, PradeError, WorkloadError, closest
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema, invariants_of
 from prade.data.declare.schema_file import one_line_arrays
-from prade.data.public_files import PublicFiles
-from prade.planning.expected import Expected, TargetError
+from prade.data.public.table import PublicFiles
+from prade.data.read.csv import CsvFormat
 from prade.planning.questions import Ask, Level
-from prade.planning.settings import IN_EARLIER_FILES, Settings
-from prade.planning.targets import Target, targets_of_tables
+from prade.planning.settings import IN_EARLIER_FILES, Expected, Settings, TargetError
+from prade.planning.task import Target, targets_of_tables
 from prade.privacy.budget import Budget, Law
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells, Part, Predicate
+from prade.privacy.protection import Unit
+from prade.queries.parts import Cells, Marginal, Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
 

@@ -1,21 +1,284 @@
-"""A task: the private data set, its schema, the budget, the unit of protection, and the groups of a release."""
+"""Targets: the tables and statistics that must be right, at which levels, and how much each of them counts.
+
+Without targets, a plan is tuned for all two-way tables of the last level. A target names tables, predicates (shares of
+rows) or statistics (means and quantiles), and the levels at which they are wanted. Each has an error:
+
+    table       sum over cells of |true share - estimated share|                                             0 to 2
+    predicate   the same for its two cells, the rows that satisfy it and the others                          0 to 2
+    quantile    twice the share of the true rows between the true quantile and the estimated one             0 to 2
+    mean        |true mean - estimated mean| in standard deviations of the public rows' numbers
+
+Numbers inside a bin are the mean public number of the bin for both means, and evenly spread for quantiles.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
-from prade.core.errors import DataError, PradeError
-from prade.core.words import names_of
+from prade.core.documents import file_text, toml_table
+from prade.core.errors import DataError, PradeError, WorkloadError, closest, names_of
+from prade.core.numbers import exact, readable
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema
 from prade.planning.invariants import stated
-from prade.planning.targets import Target, checked_targets
-from prade.privacy.budget import Budget
+from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
+from prade.queries.asked import Statistic, asked_query, statistic_of
+from prade.queries.parts import Marginal, Part, Predicate
+from prade.queries.query import Query, backticked
+
+Columns = tuple[str, ...]
+Kind = Literal["table", "predicate", "mean", "quantile"]
+
+VERSION = 1
+KEYS = ("tables", "predicates", "statistics", "by", "weight")
+EVERYBODY = "all"  # the level above all others
+LARGEST_TABLE = 100_000  # cells: a rehearsal keeps one table for each group
+EXAMPLE = 'tables = ["AGE x SEX", "TENURE"], by = ["STATE", "PLACE"], weight = 3'
+
+_BETWEEN = re.compile(r"(`(?:[^`]|``)+`)|\s+x\s+")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Tables, predicates and statistics that a plan is tuned for, at some levels, with one weight.
+
+    tables: one column, or several joined by " x ". predicates: queries; their share of rows is wanted. statistics:
+    "mean(WAGP)", "median(WAGP)" or "quantile(WAGP, 0.9)", each also with "where SEX == 2" after it. by: levels of the
+    task, by their own columns or by all of them; "all" is the whole table, and without any it is the last level. The
+    weight is shared by all that the target names.
+
+    >>> Target(["AGE x SEX", "TENURE"], by=["STATE", "PLACE"], weight=3)
+    Target(tables=(('AGE', 'SEX'), ('TENURE',)), by=(('STATE',), ('PLACE',)), weight=3)
+    """
+
+    tables: tuple[Columns, ...]
+    predicates: tuple[str, ...]
+    statistics: tuple[str, ...]
+    by: tuple[Columns, ...]
+    weight: Fraction
+
+    def __init__(
+        self,
+        tables: Sequence[str | Sequence[str]] = (),
+        predicates: Sequence[str] = (),
+        statistics: Sequence[str] = (),
+        by: str | Sequence[str | Sequence[str]] = (),
+        weight: Number = 1,
+    ) -> None:
+        share = exact(weight, "weight")
+        if share <= 0:
+            raise PradeError(f"weight is {readable(share)}; give a number above 0, or leave the target out")
+        listed = {"predicates": predicates, "statistics": statistics}
+        for name, texts in listed.items():
+            listed_texts = isinstance(texts, Sequence) and not isinstance(texts, str)
+            if not listed_texts or not all(isinstance(text, str) for text in texts):
+                raise PradeError(f"{name} is {str(texts)[:40]!r}; give a list of texts")
+        if not tables and not predicates and not statistics:
+            raise PradeError(f"a target names nothing; give tables, predicates or statistics, as in {EXAMPLE}")
+        levels = [by] if isinstance(by, str) else by
+        values = (
+            tuple(_table_of(table) for table in _several("tables", tables)),
+            tuple(predicates),
+            tuple(statistics),
+            tuple(_level_of(level) for level in _several("by", levels)),
+            share,
+        )
+        for name, value in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        given = {name: getattr(self, name) for name in KEYS[:-1] if getattr(self, name)}
+        shown = [f"{name}={value!r}" for name, value in given.items()]
+        return f"Target({', '.join([*shown, f'weight={readable(self.weight)}'])})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        tables = [" x ".join(map(backticked, columns)) for columns in self.tables]
+        levels = [list(level) or EVERYBODY for level in self.by]
+        named = {"tables": tables, "predicates": list(self.predicates), "statistics": list(self.statistics)}
+        weight = int(self.weight) if self.weight.denominator == 1 else str(self.weight)
+        return {**{name: value for name, value in named.items() if value}, "by": levels, "weight": weight}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One thing that a target wants to be right at one level, and its part of all weights.
+
+    `part` are the counts that tell it. `query` restricts the rows of a statistic; `at` is the place of a quantile.
+    """
+
+    kind: Kind
+    words: str
+    by: Columns
+    weight: float
+    part: Part
+    query: Query | None = None
+    at: float = 0.5
+
+    @property
+    def level(self) -> str:
+        """The level's name."""
+        return "+".join(self.by) or EVERYBODY
+
+
+def wanted_of(targets: Sequence[Target], schema: Schema) -> tuple[Wanted, ...]:
+    """All that some targets want, each at each of its levels; weights add up to one."""
+    whole = sum((target.weight for target in targets), Fraction(0))
+    found = []
+    for target in targets:
+        things = list(_things(target, schema))
+        weight = float(target.weight / whole) / (len(things) * len(target.by))
+        found += [Wanted(kind, words, by, weight, *how) for kind, words, *how in things for by in target.by]
+    return tuple(found)
+
+
+def checked_targets(targets: Any, schema: Schema, levels: Sequence[Columns]) -> tuple[Target, ...]:
+    """The targets that a caller gives, each with whole levels; what a schema or a task's levels lack is refused."""
+    if isinstance(targets, (str, PathLike)):
+        return checked_targets(targets_of_file(targets), schema, levels)
+    settled = []
+    for number, target in enumerate(targets, start=1):
+        if not isinstance(target, Target):
+            raise PradeError(f"a target is a Target(...), got {str(target)[:40]!r}")
+        try:
+            list(_things(target, schema))
+            by = [_whole_level(level, levels) for level in target.by] or [tuple(levels[-1])]
+            if len(set(by)) < len(by):
+                raise PradeError("by names a level twice; name each level once")
+            settled.append(Target(target.tables, target.predicates, target.statistics, by, target.weight))
+        except PradeError as error:
+            raise error.within(f"target {number}") from None
+    return tuple(settled)
+
+
+# ---------------------------------------------------------------------- files
+
+
+def targets_of_file(path: str | PathLike[str]) -> tuple[Target, ...]:
+    """The targets in a file: `version = 1` and [[target]] tables."""
+    document = toml_table(file_text(path, "file of targets"), DataError)
+    try:
+        for key in document:
+            if key not in ("version", "target"):
+                raise DataError(f"unknown key {key!r}; a file of targets has `version = 1` and [[target]] tables")
+        if document.get("version") != VERSION or isinstance(document["version"], bool):
+            raise DataError(f"begin the file with `version = {VERSION}`; got {document.get('version')!r}")
+        if not document.get("target"):
+            raise DataError(f"the file has no target; write [[target]] tables, as in {EXAMPLE}")
+        return targets_of_tables(document["target"])
+    except PradeError as error:
+        raise error.within(str(path)) from None
+
+
+def targets_of_tables(tables: Any) -> tuple[Target, ...]:
+    """The targets in the [[target]] tables of a file."""
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise DataError(f"target is {str(tables)[:40]!r}; write [[target]] tables (double brackets)")
+    made = []
+    for number, table in enumerate(tables, start=1):
+        try:
+            for key in table:
+                if key not in KEYS:
+                    hint = closest(key, KEYS) or f"; the keys are {', '.join(KEYS)}"
+                    raise DataError(f"unknown key {key!r}{hint}")
+            made.append(Target(**table))
+        except PradeError as error:
+            raise error.within(f"target {number}") from None
+    return tuple(made)
+
+
+# ---------------------------------------------------------------------- checks
+
+
+def _several(name: str, given: Any) -> list[str | Sequence[str]]:
+    """A list of texts or of lists of texts."""
+    if not isinstance(given, str) and isinstance(given, Sequence):
+        each = list(given)
+        if all(isinstance(one, Sequence) and all(isinstance(text, str) for text in one) for one in each):
+            return each
+    raise PradeError(f"{name} is {str(given)[:40]!r}; give a list, as in {EXAMPLE}")
+
+
+def _table_of(table: str | Sequence[str]) -> Columns:
+    """The columns of a table: a list of names, or names joined by " x ", in backticks if they are not plain words."""
+    if not isinstance(table, str):
+        return tuple(table)
+    pieces = [piece for piece in _BETWEEN.split(table) if piece and piece.strip()]
+    return tuple(piece[1:-1].replace("``", "`") if piece[0] == "`" else piece.strip() for piece in pieces)
+
+
+def _level_of(level: str | Sequence[str]) -> Columns:
+    if level == EVERYBODY:
+        return ()
+    return tuple(name.strip() for name in level.split("+")) if isinstance(level, str) else tuple(level)
+
+
+def _whole_level(level: Columns, levels: Sequence[Columns]) -> Columns:
+    """All columns of the level that is named by its own columns, or by all of them."""
+    above: Columns = ()
+    for whole in (*levels, ()):
+        own = {name for name in whole if name not in above}
+        if set(level) in ({*whole}, own) and bool(level) == bool(whole):
+            return tuple(whole)
+        above = whole
+    names = ", ".join("+".join(each) or EVERYBODY for each in dict.fromkeys([*map(tuple, levels), ()]))
+    raise DataError(f"by names {'+'.join(level)}, which is not a level of the task; its levels are {names}")
+
+
+def _things(target: Target, schema: Schema) -> Iterator[tuple[Any, ...]]:
+    """What a target names: kind, words, and the last fields of `Wanted`."""
+    for columns in target.tables:
+        part = _marginal(schema, columns)
+        yield "table", part.name, part
+    for text in target.predicates:
+        query = asked_query(text, schema)
+        _need_coded(schema, query.columns)
+        yield "predicate", query.text, Predicate(query)
+    for text in target.statistics:
+        statistic = statistic_of(text, schema)
+        if statistic is None or statistic.kind not in ("mean", "quantile"):
+            raise WorkloadError(
+                f"{text!r} is not a mean or a quantile; write mean(WAGP), median(WAGP) or quantile(WAGP, 0.9), each "
+                "also with: where SEX == 2"
+            )
+        where = None if statistic.where is None else asked_query(statistic.where, schema)
+        names = () if where is None else where.columns
+        part = _marginal(schema, tuple(dict.fromkeys([statistic.column, *names])))
+        yield statistic.kind, _words(statistic, where), part, where, statistic.at
+
+
+def _words(statistic: Statistic, where: Query | None) -> str:
+    whole = Statistic(statistic.kind, statistic.column, statistic.at, None if where is None else where.text)
+    return whole.text
+
+
+def _marginal(schema: Schema, columns: Columns) -> Marginal:
+    _need_coded(schema, columns)
+    part = Marginal.of(schema, columns)
+    if part.n_cells > LARGEST_TABLE:
+        raise WorkloadError(
+            f"the table {part.name} has {part.n_cells:,} cells; a target may have at most {LARGEST_TABLE:,}: name "
+            "fewer columns, or use coarser bins"
+        )
+    return part
+
+
+def _need_coded(schema: Schema, columns: Sequence[str]) -> None:
+    for name in names_of(columns):
+        if name in schema.groups:
+            raise WorkloadError(f"{name} is a group column; name its level in `by` instead")
+        schema.size(name)  # refuses an unknown column, with the closest name
+
+
+# ---------------------------------------------------------------------- the task
+
 
 LARGEST_BUDGET = 10**30  # an epsilon or rho that protects nobody, but is still far below the largest float
 WORDS = {

@@ -9,12 +9,12 @@ from prade.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from prade.privacy.budget import Budget as Budget
     from prade.privacy.ledger import Ledger as Ledger
-    from prade.privacy.unit import Unit as Unit
+    from prade.privacy.protection import Unit as Unit
 
 _HOMES = {
     "Budget": "prade.privacy.budget",
     "Ledger": "prade.privacy.ledger",
-    "Unit": "prade.privacy.unit",
+    "Unit": "prade.privacy.protection",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,23 +1,22 @@
 """Exact privacy budgets: how much of one person's change to the table releases may reveal.
 
-What one person can change is a `prade.privacy.unit.Unit`. Budgets are fractions, not floats: shares add up exactly, and
-where a number must be rounded, it is rounded towards more noise or towards a larger reported cost.
+What one person can change is a `prade.privacy.protection.Unit`. Budgets are fractions, not floats: shares add up
+exactly, and where a number must be rounded, it is rounded towards more noise or towards a larger reported cost.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Rational
 from typing import Any, Literal, get_args
 
 from prade.core.errors import PradeError
-from prade.core.numbers import exact, float_above, readable, root_above
-from prade.privacy.conversion import epsilon_of, rho_within
+from prade.core.numbers import digits_of, exact, float_above, readable, root_above
 
 Law = Literal["laplace", "gaussian"]  # the distribution of the noise
 BudgetKind = Literal["pure", "zcdp", "approx"]
@@ -338,3 +337,92 @@ def _not_negative(value: object, name: str) -> Fraction:
         hint = "; it is the square of the L2 norm, because the root may not be exact" if name == "l2_squared" else ""
         raise PradeError(f"{name} is {value!r}; give an int or Fraction that is not negative{hint}")
     return number
+
+
+# ---------------------------------------------------------------------- conversions
+
+
+DIGITS = 20  # of the results: fewer than are computed, more than a float has
+HUGE = Fraction(10**250)  # keeps the floats that choose t from overflowing; a worse t is still a valid one
+EXPONENT = 5000  # limit for decimal numbers, far below the default: without it one could need a million digits
+
+
+def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
+    """The smallest epsilon that rho > 0 implies for a given delta, rounded up.
+
+    >>> float(epsilon_of(Fraction(1, 2), Fraction(1, 10**6)))
+    5.2215...
+    """
+    log_inverse = _log_inverse(delta)
+    slope = float(min(max(rho, 1 / HUGE), HUGE))
+
+    def beyond(t: float) -> bool:
+        return slope * t * t + math.log1p(t) >= log_inverse
+
+    t = _crossing(beyond)
+    epsilon = (1 + t) * rho + _constant_above(t, delta)
+    return Fraction(digits_of(max(epsilon, Fraction(0)), DIGITS, ROUND_CEILING))
+
+
+def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho that implies (epsilon, delta), rounded down.
+
+    >>> float(rho_within(Fraction(1), Fraction(1, 10**6)))
+    0.02435...
+    """
+    log_inverse = _log_inverse(delta)
+    target = float(min(epsilon, HUGE))
+
+    def beyond(t: float) -> bool:
+        # Take the rho for which 1 + t is the best order: as t grows, this rho and its epsilon fall.
+        rest = log_inverse - math.log1p(t)
+        return rest <= 0 or (1 + t) * (rest / t / t) + rest / t - math.log1p(1 / t) <= target
+
+    t = _crossing(beyond)
+    rho = Fraction(digits_of((epsilon - _constant_above(t, delta)) / (1 + t), DIGITS, ROUND_FLOOR))
+    if rho <= 0:
+        raise PradeError(
+            f"epsilon {readable(epsilon)} with delta {readable(delta)} is too small for any amount of noise; "
+            "give a larger share of the budget"
+        )
+    return rho
+
+
+def _constant_above(t: Fraction, delta: Fraction) -> Fraction:
+    """c(t), rounded up: each step rounds in the direction that makes the result larger."""
+    # Terms near 1 may cancel down to the size of delta, so its digits are needed on top of the 50.
+    digits = 50 + min(int(_log_inverse(delta)), 2000)
+    rest = _log_above(1 / delta, digits) - _log_below(1 + t, digits)
+    return rest / t - _log_below(1 + 1 / t, digits)
+
+
+def _log_above(value: Fraction, digits: int) -> Fraction:
+    # Decimal.ln is correct to within half a unit in the last place, so the next number is above the true logarithm.
+    context = Context(prec=digits, rounding=ROUND_CEILING, Emin=-EXPONENT, Emax=EXPONENT)
+    return Fraction(context.next_plus(context.ln(_decimal(value, context))))
+
+
+def _log_below(value: Fraction, digits: int) -> Fraction:
+    context = Context(prec=digits, rounding=ROUND_FLOOR, Emin=-EXPONENT, Emax=EXPONENT)
+    return Fraction(context.next_minus(context.ln(_decimal(value, context))))
+
+
+def _decimal(value: Fraction, context: Context) -> Decimal:
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _log_inverse(delta: Fraction) -> float:
+    """ln(1/delta), computed from integers because delta may be too small for a float."""
+    logarithm = math.log(delta.denominator) - math.log(delta.numerator)
+    if logarithm > EXPONENT:
+        raise PradeError("delta is practically 0; use Budget.pure, or a delta above 1e-2000")
+    return logarithm
+
+
+def _crossing(beyond: Callable[[float], bool]) -> Fraction:
+    """The t at which `beyond(t)` becomes true as t grows, found by bisection on a logarithmic scale."""
+    low, high = -250.0, 250.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(math.exp(middle)) else (middle, high)
+    return Fraction(math.exp(high))

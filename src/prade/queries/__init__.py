@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from prade.queries.marginal import Marginal as Marginal
+    from prade.queries.parts import Marginal as Marginal
     from prade.queries.parts import Part as Part
     from prade.queries.query import Query as Query
     from prade.queries.query import expect as expect
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from prade.queries.workload import Workload as Workload
 
 _HOMES = {
-    "Marginal": "prade.queries.marginal",
+    "Marginal": "prade.queries.parts",
     "Part": "prade.queries.parts",
     "Query": "prade.queries.query",
     "Workload": "prade.queries.workload",

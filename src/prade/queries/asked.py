@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from prade.core.errors import WorkloadError
 from prade.data.comparison import OffEdge, codes_satisfying
-from prade.queries.expression import Mask
-from prade.queries.query import Compare, Query, Value, column_of, parse
-from prade.queries.query_text import backticked, shorten
+from prade.queries.query import Compare, Mask, Query, Value, backticked, column_of, parse, shorten
 
 if TYPE_CHECKING:
     from prade.data.declare.column import Column

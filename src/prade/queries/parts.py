@@ -8,6 +8,7 @@ or turned into counts in a database. (`RowCells` is the exception: it lists the 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,18 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.arrays import smallest_unsigned
-from prade.core.errors import WorkloadError
-from prade.core.words import names_of
+from prade.core.errors import WorkloadError, names_of
+from prade.data.declare.schema import Schema
 from prade.data.joint import Codes, joint_codes
-from prade.queries.colouring import joint_sizes, may_overlap, times_satisfied
-from prade.queries.expression import Mask
-from prade.queries.query import Query, column_of
-from prade.queries.query_text import backticked, shorten
+from prade.queries.query import Mask, Query, backticked, column_of, shorten
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
 
 MAX_CELLS = 2**31
+MAX_ENUMERATED = 2**24  # (queries) x (cells of their joint domain): up to here, queries are compared cell by cell
 
 
 class Part(ABC):
@@ -299,3 +298,96 @@ def _digest(*content: Any) -> str:
         piece = item if isinstance(item, bytes) else repr(item).encode()
         digest.update(len(piece).to_bytes(8, "little") + piece)
     return digest.hexdigest()[:12]
+
+
+# ---------------------------------------------------------------------- marginals
+
+
+class Marginal(Part):
+    """One cell for every combination of codes of some columns, numbered in C order (the last column varies fastest).
+
+    >>> from prade.data.declare.schema import Schema
+    >>> part = Marginal.of(Schema.from_mbi({"age": 3, "sex": 2}), ["age", "sex"])
+    >>> part
+    Marginal('age x sex', n_cells=6, covers=True)
+    """
+
+    sizes: tuple[int, ...]
+
+    def __init__(self, columns: Sequence[str], sizes: Sequence[int]) -> None:
+        columns, sizes = column_names_of(columns), tuple(int(size) for size in sizes)
+        if len(columns) != len(sizes) or min(sizes) < 1:
+            raise WorkloadError(f"each of the columns {columns} needs a size of at least 1, got {sizes}")
+        n_cells = math.prod(sizes)
+        if n_cells > MAX_CELLS:
+            raise WorkloadError(
+                f"the marginal of {', '.join(columns)} has {n_cells:,} cells ({' x '.join(map(str, sizes))}), but a "
+                f"part may have at most {MAX_CELLS:,}; use fewer columns or coarser bins"
+            )
+        self._settle(columns=columns, sizes=sizes, n_cells=n_cells, covers=True)
+
+    @classmethod
+    def of(cls, schema: Schema, columns: Sequence[str]) -> Marginal:
+        """The marginal of these columns of a schema."""
+        names = column_names_of(columns)
+        return cls(names, [column_of(schema, name).size for name in names])
+
+    @property
+    def name(self) -> str:
+        return " x ".join(backticked(column) for column in self.columns)
+
+    def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
+        self.check(schema)
+        return joint_codes(schema, codes, self.columns)
+
+    def inside(self, schema: Schema) -> Mask:
+        return np.ones(self.sizes, dtype=np.bool_)
+
+    def labels(self, schema: Schema) -> list[str]:
+        self.check(schema)
+        each = [[f"{name} {label}" for label in schema[name].cell_texts()] for name in self.columns]
+        return [", ".join(combination) for combination in itertools.product(*each)]
+
+    def check(self, schema: Schema) -> None:
+        for name, size in zip(self.columns, self.sizes, strict=True):
+            if (now := column_of(schema, name).size) != size:
+                raise WorkloadError(
+                    f"part {self.name!r} was made for {size} codes in column {name!r}, but this schema has {now}; "
+                    "make the part again with Marginal.of(schema, columns)"
+                )
+
+    def _content(self) -> tuple[Any, ...]:
+        return self.columns, self.sizes
+
+
+def may_overlap(queries: Sequence[Query]) -> Mask:
+    """Which pairs of queries might have a row in common, judged column by column: False is a proof, True is not.
+
+    Two queries are disjoint if in some column no code is possible for both (see `Query.possible`).
+    """
+    possible = [query.possible() for query in queries]
+    overlap = np.ones((len(queries), len(queries)), dtype=np.bool_)
+    for name, size in joint_sizes(queries).items():
+        codes = np.ones((len(queries), size), dtype=np.float32)  # float32, so that BLAS computes the product
+        for query, limits in enumerate(possible):
+            if name in limits:
+                codes[query] = limits[name]
+        overlap &= codes @ codes.T > 0
+    np.fill_diagonal(overlap, False)
+    return overlap
+
+
+def times_satisfied(queries: Sequence[Query]) -> NDArray[np.int64] | None:
+    """How many of the queries each cell of their joint domain satisfies; None if the domain is too large."""
+    sizes = joint_sizes(queries)
+    if len(queries) * math.prod(sizes.values()) > MAX_ENUMERATED:
+        return None
+    counts = np.zeros(tuple(sizes.values()), dtype=np.int64)
+    for query in queries:
+        counts += query.over(list(sizes))
+    return counts
+
+
+def joint_sizes(queries: Sequence[Query]) -> dict[str, int]:
+    """The number of codes of every column that any of the queries uses, in order of appearance."""
+    return {name: size for query in queries for name, size in query.sizes.items()}

@@ -1,11 +1,12 @@
-"""Workloads: the queries to be answered, as a list of parts over one schema.
+"""Colouring 0/1 queries so that no row satisfies two queries of the same colour; each colour becomes a part.
 
-Any set of 0/1 queries W can be split into parts in which each row is in at most one cell. Nothing is lost: `origin`
-records which cell each of the caller's queries became, and `in_order` puts answers back into the caller's order.
+The fewer the colours, the fewer the parts to measure and fit. Every function returns one colour per query; colours are
+numbered in order of first appearance.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,16 +16,168 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.arrays import mass_per_cell
-from prade.core.errors import WorkloadError
-from prade.core.words import names_of
+from prade.core.errors import WorkloadError, names_of
 from prade.data.comparison import codes_satisfying
-from prade.privacy.unit import Unit
-from prade.queries.colouring import colour_intervals, colour_queries, colour_sets
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells, Part, Predicate, RowCells
-from prade.queries.query import Query, column_of, parse
-from prade.queries.query_text import backticked, shorten
-from prade.queries.sensitivity import most_per_row
+from prade.privacy.protection import Unit
+from prade.queries.parts import MAX_ENUMERATED, Cells, Marginal, Part, Predicate, RowCells, joint_sizes, may_overlap
+from prade.queries.query import Mask, Query, backticked, column_of, parse, shorten
+
+Colours = NDArray[np.int64]
+
+_ALL_TAKEN = 2**64 - 1
+
+
+def colour_intervals(starts: Sequence[int], stops: Sequence[int]) -> Colours:
+    """Colour half-open intervals [start, stop) with the fewest possible colours.
+
+    Intervals are taken in order of their starts. Each gets the colour that has been free for longest, and a new colour
+    only if every colour is in use at its start: then that many intervals overlap there, so no colouring needs fewer.
+
+    >>> colour_intervals([0, 2, 1], [2, 3, 3])
+    array([0, 0, 1])
+    """
+    colours = np.zeros(len(starts), dtype=np.int64)
+    in_use: list[tuple[int, int]] = []  # (the point where the colour becomes free, colour)
+    for query in sorted(range(len(starts)), key=lambda each: (starts[each], stops[each])):
+        if starts[query] >= stops[query]:
+            continue  # an empty interval overlaps nothing
+        if in_use and in_use[0][0] <= starts[query]:
+            colour = in_use[0][1]
+            heapq.heapreplace(in_use, (stops[query], colour))
+        else:
+            colour = len(in_use)
+            heapq.heappush(in_use, (stops[query], colour))
+        colours[query] = colour
+    return _renumbered(colours)
+
+
+def colour_sets(indptr: NDArray[Any], indices: NDArray[Any], n_points: int) -> Colours:
+    """Colour sets of points, given as the sorted rows of a compressed sparse matrix (`indptr`, `indices`).
+
+    First fit is tried in two orders, and the better result is kept: by first point, which is optimal for intervals, and
+    by how much a set overlaps all others, which suits other sets. The number of sets that contain the most crowded
+    point is a lower bound, so the second order is skipped if the first one reaches it.
+    """
+    sizes = np.diff(indptr)
+    sets_at = np.bincount(indices, minlength=n_points)
+    overlap = np.bincount(np.repeat(np.arange(len(sizes)), sizes), weights=sets_at[indices], minlength=len(sizes))
+    first = np.where(sizes > 0, np.append(indices, 0)[indptr[:-1]], 0)
+    best = _first_fit(np.argsort(first, kind="stable"), indptr, indices, n_points)
+    if best.max() >= sets_at.max(initial=1):
+        other = _first_fit(np.argsort(-overlap, kind="stable"), indptr, indices, n_points)
+        best = other if other.max() < best.max() else best
+    return _renumbered(best)
+
+
+def _first_fit(order: NDArray[Any], indptr: NDArray[Any], indices: NDArray[Any], n_points: int) -> Colours:
+    """Give each set the first colour that none of its points has yet; a word holds 64 colours of a point as bits."""
+    colours = np.zeros(len(order), dtype=np.int64)
+    taken = [np.zeros(n_points, dtype=np.uint64)]
+    for query in order:
+        points = indices[indptr[query] : indptr[query + 1]]
+        word, free = -1, 0
+        while not free:
+            word += 1
+            if word == len(taken):
+                taken.append(np.zeros(n_points, dtype=np.uint64))
+            free = _ALL_TAKEN ^ int(np.bitwise_or.reduce(taken[word][points]))
+        lowest = free & -free
+        taken[word][points] |= np.uint64(lowest)
+        colours[query] = 64 * word + lowest.bit_length() - 1
+    return colours
+
+
+def colour_queries(queries: Sequence[Query]) -> Colours:
+    """Colour predicates so that those of one colour are provably disjoint."""
+    sizes = joint_sizes(queries)
+    cells = math.prod(sizes.values())
+    if len(queries) * cells > MAX_ENUMERATED:
+        return _colour_conflicts(may_overlap(queries))
+    columns, shape = list(sizes), tuple(sizes.values())
+    points = [np.flatnonzero(np.broadcast_to(query.over(columns), shape)) for query in queries]
+    indptr = np.concatenate([[0], np.cumsum([len(each) for each in points])])
+    return colour_sets(indptr, np.concatenate(points), cells)
+
+
+def _colour_conflicts(conflicts: Mask) -> Colours:
+    """First fit on the graph of conflicts, starting with the queries that have the most conflicts."""
+    colours = np.full(len(conflicts), -1, dtype=np.int64)
+    for query in np.argsort(-conflicts.sum(axis=1), kind="stable"):
+        nearby = colours[conflicts[query]]
+        taken = np.zeros(len(nearby) + 1, dtype=np.bool_)  # one of the first len(nearby) + 1 colours must be free
+        taken[nearby[(nearby >= 0) & (nearby < len(taken))]] = True
+        colours[query] = int(np.argmin(taken))
+    return _renumbered(colours)
+
+
+def _renumbered(colours: Colours) -> Colours:
+    """The same colouring with colours numbered in order of first appearance."""
+    _, first, number = np.unique(colours, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    renumbered: Colours = rank[number]
+    return renumbered
+
+
+# ---------------------------------------------------------------------- sensitivity
+
+
+if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
+
+LARGEST_JOINT = 2**20  # cells: larger joint domains are not enumerated
+
+
+def most_per_row(schema: Schema, parts: Sequence[Part]) -> int:
+    """The largest number of queries that one row can satisfy: never too small, and exact where it can be enumerated.
+
+    A row is in at most one cell of a part, and in exactly one if the part covers all rows. The other parts are grouped
+    so that no two groups share a column. A row's codes in different groups are independent of each other, so the
+    maxima of the groups add up. A group's maximum is exact if its joint domain has at most 2**20 cells; a larger group
+    contributes its number of parts. Parts bound to the rows of a support contribute their maximum over these rows: a
+    row outside the support is in none of their cells.
+    """
+    free = [part for part in parts if part.rows is None]
+    most = sum(part.covers for part in free)
+    for columns, members in _groups([part for part in free if not part.covers]):
+        shape = schema.shape(columns)
+        if math.prod(shape) > LARGEST_JOINT:
+            most += len(members)
+            continue
+        counts = np.zeros(shape, dtype=np.int64)
+        for part in members:
+            counts += _aligned(part.inside(schema), part.columns, columns)
+        most += int(counts.max())
+    bound = [part for part in parts if part.rows is not None]
+    if bound:
+        per_row = np.zeros(len(bound[0].inside(schema)), dtype=np.int64)
+        for part in bound:
+            per_row += part.inside(schema)
+        most += int(per_row.max())
+    return most
+
+
+def _groups(parts: Sequence[Part]) -> list[tuple[tuple[str, ...], list[Part]]]:
+    """Parts grouped so that different groups have no column in common; each group with its columns."""
+    groups: list[tuple[tuple[str, ...], list[Part]]] = []
+    for part in parts:
+        touching = [group for group in groups if not set(group[0]).isdisjoint(part.columns)]
+        apart = [group for group in groups if set(group[0]).isdisjoint(part.columns)]
+        columns = dict.fromkeys([name for group in touching for name in group[0]] + list(part.columns))
+        members = [member for group in touching for member in group[1]]
+        groups = [*apart, (tuple(columns), [*members, part])]
+    return groups
+
+
+def _aligned(table: NDArray[Any], own: Sequence[str], columns: Sequence[str]) -> NDArray[Any]:
+    """A table over the columns `own`, with one axis for each of `columns`: of length 1 for those it does not have."""
+    axes = sorted(range(len(own)), key=lambda axis: columns.index(own[axis]))
+    lengths = dict(zip(own, table.shape, strict=True))
+    return table.transpose(axes).reshape([lengths.get(name, 1) for name in columns])
+
+
+# ---------------------------------------------------------------------- workloads
+
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Column, Schema
@@ -316,7 +469,7 @@ class Workload(Sequence[Part]):
 
     @property
     def per_row(self) -> int:
-        """The largest number of queries that one row can satisfy (see `prade.queries.sensitivity.most_per_row`)."""
+        """The largest number of queries that one row can satisfy (see `prade.queries.workload.most_per_row`)."""
         return most_per_row(self._schema, self._parts)
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from prade.release.measurement import Measurement as Measurement
+    from prade.release.payment import import_release as import_release
+    from prade.release.release import Measurement as Measurement
     from prade.release.release import Release as Release
-    from prade.release.unrecorded_releases import import_release as import_release
 
 _HOMES = {
-    "Measurement": "prade.release.measurement",
+    "Measurement": "prade.release.release",
     "Release": "prade.release.release",
-    "import_release": "prade.release.unrecorded_releases",
+    "import_release": "prade.release.payment",
 }
 
 __all__ = sorted(_HOMES)

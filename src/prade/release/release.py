@@ -1,19 +1,12 @@
-"""A release: the folder that measuring writes, from which estimates, samples and reports are made.
-
-    plan.toml               what was asked
-    measurements.parquet    the noisy counts: level, group, part, cell, label, law, scale, noisy
-    release.json            versions, hashes of the two files above, and the ledger's head when it paid for the release
-    ledger.json             the cost, what remains, the privacy promise, and the ledger's head after the payment
-    labels.toml             if titles and labels were given later: the plan's schema with them
-
-The two JSON files end with a seal, the hash of the rest of the file. Nothing in the folder is private. It is written
-under another name and renamed once it is complete.
-"""
+"""A noisy answer as a value: the question's part, the noisy counts, and the law of their noise."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,21 +18,104 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from prade.core.arrays import Floats, PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
-from prade.core.errors import DataError, PradeError, Remark
+from prade.core.errors import DataError, EstimationError, PradeError, Remark
 from prade.core.files import sha256_of
-from prade.core.means import PreciseMean
 from prade.data.declare.schema import Schema
-from prade.data.parquet_with_header import damage_reported, whole_numbers
+from prade.data.read.files import damage_reported, whole_numbers
 from prade.planning.invariants import not_protected
 from prade.planning.plan import RELEASED, Plan
 from prade.planning.questions import Question
-from prade.privacy.ledger.chain import Head
+from prade.privacy.budget import Law
+from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.records import Claim
-from prade.release.file_names import LABELS
-from prade.release.measurement import Measurement
+
+if TYPE_CHECKING:
+    from prade.queries.workload import Part
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Noisy counts of one part.
+
+    counts_i = true count of cell i + noise_i, where the noise is Laplace with mean 0 and scale b (density
+    exp(-|x|/b) / 2b), or Gaussian with standard deviation `scale`. `scale` is one number, or one per cell; 0 means
+    that the count is exact.
+
+    >>> from prade import Schema, Workload
+    >>> part = Workload.marginals(Schema.from_mbi({"sex": 2}), ["sex"])[0]
+    >>> Measurement(part, [48, 55], scale=3.0).variance
+    array([18., 18.])
+    """
+
+    part: Part
+    counts: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    law: Law = "laplace"
+
+    def __init__(self, part: Part, counts: ArrayLike, scale: ArrayLike, law: Law = "laplace") -> None:
+        if not hasattr(part, "n_cells"):
+            raise EstimationError(f"a measurement needs a Part, got a {type(part).__name__}: take it from a Workload")
+        values = np.array(counts, np.float64)
+        scales = np.array(scale, np.float64)
+        if values.shape != (part.n_cells,):
+            raise EstimationError(
+                f"{part.name}: expected {part.n_cells} counts, one per cell, but the answer has shape {values.shape}"
+            )
+        if scales.shape not in ((), values.shape):
+            raise EstimationError(
+                f"{part.name}: scale must be one number or one for each of the {part.n_cells} cells, "
+                f"but has shape {scales.shape}"
+            )
+        if not np.isfinite(values).all():
+            raise EstimationError(f"{part.name}: the answer contains NaN or infinity; every count must be a number")
+        if not np.isfinite(scales).all() or (scales < 0).any():
+            raise EstimationError(f"{part.name}: scale must be finite and not negative (0 for an exact count)")
+        if law not in ("laplace", "gaussian"):
+            raise EstimationError(f"{part.name}: law is {law!r}, expected 'laplace' or 'gaussian'")
+        object.__setattr__(self, "part", part)
+        object.__setattr__(self, "counts", values)
+        object.__setattr__(self, "scale", np.broadcast_to(scales, values.shape))
+        object.__setattr__(self, "law", law)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Part], counts: Floats, scales: Floats, law: Law) -> list[Measurement]:
+        """Measurements of several parts, from the counts and scales of all their cells one after the other.
+
+        They are checked once for all parts: a level of a nation has tens of thousands of answers.
+
+        >>> from prade import Schema, Workload
+        >>> parts = list(Workload.marginals(Schema.from_mbi({"sex": 2, "age": 3}), ["sex", "age"]))
+        >>> [each.counts.tolist() for each in Measurement.of_parts(parts, np.arange(5.0), np.ones(5), "gaussian")]
+        [[0.0, 1.0], [2.0, 3.0, 4.0]]
+        """
+        starts = np.cumsum([0, *(part.n_cells for part in parts)]).tolist()
+        cells = starts[-1]
+        if not counts.shape == scales.shape == (cells,) or law not in ("laplace", "gaussian"):
+            raise EstimationError(
+                f"expected {cells} counts and scales, one per cell, under the law 'laplace' or 'gaussian', but got "
+                f"counts of shape {counts.shape}, scales of shape {scales.shape} and the law {law!r}"
+            )
+        if not (np.isfinite(counts).all() and np.isfinite(scales).all() and (scales >= 0).all()):
+            raise EstimationError("every count must be a number, and every scale a number that is not negative")
+        found = []
+        for part, start in zip(parts, starts, strict=False):
+            mine, made = slice(start, start + part.n_cells), cls.__new__(cls)
+            made.__dict__.update(part=part, counts=counts[mine], scale=scales[mine], law=law)
+            found.append(made)
+        return found
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """The variance of the noise in each cell: 2 b^2 (Laplace) or sigma^2 (Gaussian)."""
+        return np.asarray((2.0 if self.law == "laplace" else 1.0) * self.scale**2)
+
+
+# ---------------------------------------------------------------------- the release
+
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +126,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 PLAN, MEASUREMENTS, MANIFEST, EXTRACT = "plan.toml", "measurements.parquet", RELEASED, "ledger.json"
 HASHED = (PLAN, MEASUREMENTS)
+LABELS = "labels.toml"  # titles and labels that were given later
 SEAL = "seal"
 
 Noisy = NDArray[np.int64]
@@ -146,7 +223,7 @@ class Release:
         """
         from prade.core.execution import cores
         from prade.diagnosis.diagnose import diagnosed
-        from prade.planning.public_of_plan import public_of
+        from prade.planning.plan import public_of
 
         rows = public_of(self.plan, public, weight).rows(self.plan.schema, self.plan.groups)
         how: dict[str, Any] = {"sharp": sharp, "design_effect": design_effect, "seed": seed}
@@ -217,7 +294,7 @@ def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
 
 def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
-    from prade.data.tables import read_table
+    from prade.data.read.tables import read_table
 
     with damage_reported(path, "noisy counts", "restore the original"):
         values = whole_numbers(read_table(path, ["noisy"]), "noisy")
@@ -346,3 +423,17 @@ def _seal(content: Mapping[str, Any]) -> str:
 
 def _unreadable(path: Path, error: OSError) -> DataError:
     return DataError(f"{path} cannot be read ({error.strerror}): ask for permission to read it")
+
+
+# ---------------------------------------------------------------------- copies
+
+
+def copy_release(release: Release, folder: str | PathLike[str]) -> None:
+    """Copy everything in a release's folder to a new folder, which appears when it is complete."""
+    target = Path(folder).absolute()
+    if target.exists():
+        raise DataError(f"{target} already exists, and prade does not overwrite it: give the name of a new folder")
+    if not target.parent.is_dir():
+        raise DataError(f"there is no folder {target.parent} to save in; make it first")
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as unfinished:
+        os.replace(shutil.copytree(release.path, Path(unfinished) / target.name), target)

@@ -12,23 +12,21 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prade.core.words import many
-from prade.data.copied_share import copies_in_words
+from prade.core.errors import many
 from prade.data.declare.schema import PublishedTotals, Rule
+from prade.data.read.files import copies_in_words
 from prade.planning.invariants import not_protected
 from prade.planning.questions import TOTAL
-from prade.privacy.meaning import meaning
-from prade.release.file_names import LABELS
-from prade.release.release import claim_of, read_account, read_manifest
+from prade.privacy.protection import meaning
+from prade.release.release import LABELS, claim_of, read_account, read_manifest
 
 if TYPE_CHECKING:
     from prade.estimating.levels.estimates import Estimates
-    from prade.planning.expected import Expected
     from prade.planning.plan import Plan
     from prade.planning.questions import Question
-    from prade.planning.settings import Settings
+    from prade.planning.settings import Expected, Settings
     from prade.privacy.budget import Law
-    from prade.privacy.unit import Unit
+    from prade.privacy.protection import Unit
     from prade.release.release import Release
 
 MEASURE = "Measure: "  # the advice that the tiles give in numbers

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.words import many
-from prade.data.copied_share import copies_in_words
+from prade.core.errors import many
 from prade.data.declare.display import display_texts
 from prade.data.declare.schema import Rule
+from prade.data.read.files import copies_in_words
 from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
-from prade.planning.coverage import columns_left_out
 from prade.planning.invariants import not_protected
-from prade.queries.marginal import Marginal
+from prade.planning.plan import columns_left_out
+from prade.queries.parts import Marginal
 from prade.reporting.facts import COMMON, cells_of
 from prade.reporting.statements import once_in_twenty, place_of, published_levels
 

@@ -27,22 +27,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.compiled import systematic
 from prade.core.documents import json_value, structured
-from prade.core.errors import DataError
-from prade.core.remedies import Remedy
-from prade.core.systematic import systematic
-from prade.data.parquet_with_header import HEADER
-from prade.data.public_files import PublicFiles
-from prade.data.public_table import PublicTable
-from prade.data.tables import parquet_schema, table_suffix, write_table
+from prade.core.errors import DataError, Remedy
+from prade.data.public.table import PublicFiles, PublicTable
+from prade.data.read.files import HEADER
+from prade.data.read.tables import parquet_schema, table_suffix, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.planning.plan import Plan
-from prade.planning.public_of_plan import public_of
+from prade.planning.plan import Plan, public_of
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload
-from prade.release.derived_files import KEPT_CARRIED, check_kept, is_kept, recorded
-from prade.release.file_names import CARRIED
+from prade.release.derived_files import CARRIED, KEPT_CARRIED, check_kept, is_kept, recorded
 from prade.release.release import Release, file_hash
 from prade.sampling.draw import ordering
 from prade.sampling.table import TableOfRows, numbers_of_rows

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
+from prade.core.compiled import marked, systematic
 from prade.core.errors import EstimationError
-from prade.core.systematic import marked, systematic
 from prade.data.joint import Codes, Joint
 from prade.sampling import kernels
 from prade.sampling.kernels import Tally

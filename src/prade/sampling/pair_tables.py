@@ -14,7 +14,7 @@ from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.data.joint import Codes
 from prade.estimating.bundles import choose_bundles
-from prade.planning.targets import Target, Wanted, wanted_of
+from prade.planning.task import Target, Wanted, wanted_of
 from prade.sampling import kernels
 from prade.sampling.kernels import ONE, Clustering, Hurdle, Lines, clustered_tables
 

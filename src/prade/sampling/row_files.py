@@ -23,14 +23,12 @@ from prade.core.arrays import Ints
 from prade.core.errors import DataError
 from prade.core.execution import Execution
 from prade.core.files import replace_file, replace_folder
-from prade.data.copied_share import noted_share
-from prade.data.parquet_folders import folder_name, parts_of
-from prade.data.public_table import PublicTable
-from prade.data.tables import csv_cells, require_csv, table_suffix
+from prade.data.public.table import PublicTable
+from prade.data.read.files import folder_name, noted_share, parts_of
+from prade.data.read.tables import csv_cells, require_csv, table_suffix
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
-from prade.release.derived_files import keep_rows_as
-from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
+from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search
 from prade.sampling.table import Batch, TableOfRows, drawn_batches, numbers_of_rows
@@ -262,7 +260,7 @@ class _Csv:
 
 def _need_replaceable(path: Path) -> None:
     """Refuse to replace a folder that is not a data set of synthetic rows."""
-    from prade.data.parquet_folders import schema_of
+    from prade.data.read.files import schema_of
     from prade.sampling.table import seed_of
 
     if path.is_file():

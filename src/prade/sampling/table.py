@@ -21,28 +21,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Ints, shared_out, smallest_unsigned
-from prade.core.chances import Chances
-from prade.core.errors import DataError, EstimationError, PradeError
+from prade.core.arrays import Chances, Ints, shared_out, smallest_unsigned
+from prade.core.errors import DataError, EstimationError, PradeError, closest
 from prade.core.execution import Execution, Shared, WorkersError
 from prade.core.numbers import whole
-from prade.core.words import closest
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
-from prade.data.copied_share import noted_share
 from prade.data.declare.column import Column
-from prade.data.declared_types import Frame, Like
 from prade.data.encoding import Coded
 from prade.data.matching import code_cells
-from prade.data.public import Public
-from prade.data.public_table import PublicTable
-from prade.data.tables import plain_cells
+from prade.data.public.public import Public
+from prade.data.public.table import PublicTable
+from prade.data.read.files import noted_share
+from prade.data.read.frames import Frame, Like
+from prade.data.read.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.planning.plan import Plan
-from prade.release.file_names import UNFINISHED_ROWS
-from prade.release.finished_batches import FinishedBatches, keep_batch, run_key
+from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search, SortedRows, check_whole, drawn_ranks, improved_ranks
 from prade.sampling.pair_tables import tables_first

@@ -13,9 +13,9 @@ from prade.core.arrays import Floats, Ints, counted
 from prade.core.execution import cores, several
 from prade.data.declare.groups import Groups
 from prade.data.joint import joint_codes
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
+from prade.data.read.tables import read_table
 from prade.data.recurring_groups import RecurringGroups
-from prade.data.tables import read_table
 from prade.scoring.distances import Codes, Pair, mean_distance, pair_errors
 from prade.scoring.metrics.measures import USUAL, Choices, all_metrics
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Pairs, Score, chosen_pairs, score
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from prade.data.declare.groups import Grouping
     from prade.data.declare.schema import Schema
     from prade.data.encoding import Coded
-    from prade.data.public import Public
+    from prade.data.public.public import Public
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,15 +31,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from prade.core.arrays import Floats, Ints
-from prade.core.errors import DataError
-from prade.core.words import closest, many, names_of
+from prade.core.errors import DataError, closest, many, names_of
 from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Schema
 from prade.data.encoding import Coded, encode
 from prade.data.joint import Joint
-from prade.data.tables import plain_cells, read_table, table_columns
-from prade.release.derived_files import KEPT_ROWS
-from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
+from prade.data.read.tables import plain_cells, read_table, table_columns
+from prade.release.derived_files import KEPT_ROWS, SYNTHETIC, SYNTHETIC_PARTS
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints, mass_by_group
 from prade.data.declare.schema import Schema
 from prade.data.recurring_groups import RecurringGroups
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.tuning.stand_ins import StandIn
 
 Columns = tuple[str, ...]

@@ -27,7 +27,7 @@ import numpy as np
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import DataError
 from prade.data.declare.groups import Grouping, Groups
-from prade.data.public import Public, kept
+from prade.data.public.public import Public, kept
 from prade.data.recurring_groups import RecurringGroups, has_values, is_time
 from prade.estimating.levels.public_cells import PublicCells
 from prade.scoring.distances import Codes

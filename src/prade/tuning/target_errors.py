@@ -4,7 +4,7 @@ A stand-in's group g has the error
 
     sum over wanted w of  weight_w e_w(g) / p_l(w)   +   rest * d(g) / p_d,        divided by 1 + rest
 
-e_w(g) is the error of what is wanted (`prade.planning.targets`) in the group itself or, for a level above the last, in
+e_w(g) is the error of what is wanted (`prade.planning.task`) in the group itself or, for a level above the last, in
 the group of that level that contains g. d(g) is the error that counts without targets: that of two-way tables of the
 last level. p_l is the public table's mean error in all that is wanted at level l, and p_d its d: errors of large groups
 are small, and must not count less for that. The public table then has the error one. `REST` keeps a plan from giving up
@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.data.declare.groups import Grouping
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
-from prade.planning.targets import Target, Wanted, wanted_of
+from prade.planning.task import Target, Wanted, wanted_of
 from prade.scoring.evaluation import PublicBaseline
 from prade.tuning.stand_ins import StandIn
 
@@ -121,6 +121,7 @@ class StandInTargets:
     def __init__(self, errors: WantedErrors, stand_in: StandIn) -> None:
         self.errors = errors
         self.stand_in = stand_in
+        self.most_summed = MOST_SUMMED
         finest = stand_in.groups.level(stand_in.groups.names)
         self.levels: list[Grouping] = [stand_in.groups.level(each.by) for each in errors.wanted]
         self.above: list[Ints] = [finest.above(level) for level in self.levels]
@@ -171,7 +172,7 @@ def errors_in(
     last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
     support, groups = descent.foundation.support, len(targets.stand_in.groups)
     cells = [_as_counted(targets.errors.cells(k, support.public.prior.codes)) for k in range(len(targets.errors))]
-    summed = above if groups <= MOST_SUMMED else []
+    summed = above if groups <= targets.most_summed else []
     found = np.zeros((len(scored), len(targets.errors)))
 
     def of_group(made: GroupEstimate) -> tuple[float, list[float], list[Floats]]:

@@ -17,11 +17,11 @@ from prade.baselines.algorithm_2 import Algorithm2, asked_totals
 from prade.cli import main as cli
 from prade.core.errors import DataError, EstimationError, PradeError
 from prade.data.encoding import encode
-from prade.data.parquet_folders import schema_of
-from prade.data.public import Public
-from prade.data.tables import read_table, write_table
+from prade.data.public.public import Public
+from prade.data.read.files import schema_of
+from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
-from prade.planning.targets import Target
+from prade.planning.task import Target
 from prade.release.terms import Terms
 from prade.sampling.table import method_of
 from prade.scoring.score import score

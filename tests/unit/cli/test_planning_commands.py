@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Ledger, Plan, Schema, Unit
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.examples import census_like
 from worlds.commands import call
 

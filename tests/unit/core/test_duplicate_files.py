@@ -15,8 +15,8 @@ import pytest
 
 import prade
 from prade import DataError, Plan, Synthesizer, Unit, Workload
-from prade.core.duplicate_files import BLOCK, OPENING, content_hash, find_duplicate, refuse_duplicates
-from prade.data.public_files import PublicFiles
+from prade.core.files import BLOCK, OPENING, content_hash, find_duplicate, refuse_duplicates
+from prade.data.public.table import PublicFiles
 from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source
@@ -197,7 +197,7 @@ def test_which_comparison_reads_the_private_file(here, way, monkeypatch):
     other = again(way)
     with monkeypatch.context() as context:
         for name in ("open", "gzip.open"):
-            context.setattr(f"prade.core.duplicate_files.{name}", lambda *_: pytest.fail("it was read"), raising=False)
+            context.setattr(f"prade.core.files.{name}", lambda *_: pytest.fail("it was read"), raising=False)
         if way in ("copy", "zipped copy"):
             refuse_same_files(other, PublicFiles.at(["x.csv"]))
         else:
@@ -374,6 +374,6 @@ def test_what_may_not_be_read_is_a_plain_error(here, monkeypatch):
     def refused(*arguments, **named):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("prade.core.duplicate_files.open", refused, raising=False)
+    monkeypatch.setattr("prade.core.files.open", refused, raising=False)
     with pytest.raises(DataError, match=r"cannot be read \(Permission denied\); check its permissions"):
         refuse_duplicates(["x.csv", "y.csv"])

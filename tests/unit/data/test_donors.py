@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Column, Schema
-from prade.core.chances import Chances
+from prade.core.arrays import Chances
 from prade.data.decoding import Decoder
-from prade.data.donors import NONE, Donors
 from prade.data.encoding import Coded, encode
+from prade.data.menus import NONE
+from prade.data.public.donors import Donors
 
 ROWS = 3000
 

@@ -8,8 +8,8 @@ from prade.core.arrays import distinct_rows
 from prade.data.encoding import Coded, encode
 from prade.data.prior import Prior
 from prade.estimating.posterior_mode import MAP
-from prade.queries.marginal import Marginal
-from prade.release.measurement import Measurement
+from prade.queries.parts import Marginal
+from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
 

@@ -6,8 +6,8 @@ import pytest
 
 from prade import Column, DataError, Groups, Schema
 from prade.data.encoding import Coded
-from prade.data.public import Public
-from prade.data.public_table import PublicTable
+from prade.data.public.public import Public
+from prade.data.public.table import PublicTable
 from prade.data.recurring_groups import RecurringGroups
 from worlds.survey import SEX, STATE
 

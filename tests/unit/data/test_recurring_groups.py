@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Column, Groups, Schema
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 
 SCHEMA = Schema([Column(name, "group") for name in ("STATE", "PUMA", "YEAR")] + [Column("AGE", "numeric", edges=[18])])

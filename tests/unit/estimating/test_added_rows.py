@@ -13,12 +13,11 @@ from prade import EstimationError, Level, Plan, Release, Rule, Schema, Unit, Wor
 from prade import report as make_report
 from prade import sample as drawn_sample
 from prade.core.execution import Execution
-from prade.data.copied_share import copied_share
 from prade.data.information import Information
-from prade.data.parquet_with_header import HEADER, write_with_header
-from prade.data.public import Public
-from prade.data.public_table import PublicTable
-from prade.data.tables import read_table
+from prade.data.public.public import Public
+from prade.data.public.table import PublicTable
+from prade.data.read.files import HEADER, copied_share, write_with_header
+from prade.data.read.tables import read_table
 from prade.estimating.levels import added_rows
 from prade.estimating.levels.added_rows import with_extra, with_shown
 from prade.estimating.levels.estimates import Estimates
@@ -26,9 +25,8 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.unseen_cells import ShownCell, shown_cells
 from prade.planning.invariants import rules_of
-from prade.planning.plan_file import IN_EARLIER_FILES
-from prade.planning.settings import Settings
-from prade.queries.marginal import Marginal
+from prade.planning.settings import IN_EARLIER_FILES, Settings
+from prade.queries.parts import Marginal
 from prade.release.derived_files import write_rows
 from prade.reporting.statements import provenance_of
 from prade.sampling.table import sample_groups

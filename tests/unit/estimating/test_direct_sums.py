@@ -7,7 +7,7 @@ import pytest
 
 from prade import Column, Level, Schema, Settings, Workload
 from prade.data.encoding import encode
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.direct_sums import direct_variances
 from prade.estimating.levels.estimates import Estimates

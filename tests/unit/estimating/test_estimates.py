@@ -10,7 +10,7 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.error_bars import errors
@@ -19,7 +19,7 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.totals import estimated_totals_variance
 from prade.planning.settings import Settings
 from prade.queries.query import expect, parse
-from prade.release.file_names import ESTIMATES
+from prade.release.derived_files import ESTIMATES
 from worlds.plans import plan_of
 from worlds.releases import counted
 from worlds.survey import FIVE_PLACES, SCHEMA

@@ -13,7 +13,7 @@ import pytest
 
 from prade import DataError, Release
 from prade.core.execution import Execution, WorkersError
-from prade.data.mapped_public import open_mapped, save_mapped
+from prade.data.public.public import open_mapped, save_mapped
 from prade.estimating.levels import descent, finished_groups
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates
@@ -21,7 +21,7 @@ from prade.estimating.levels.foundation import shared_foundation
 from prade.estimating.levels.group_fits import Made, batches_of, estimated
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.settings import Settings
-from prade.release.file_names import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
+from prade.release.derived_files import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
 from worlds.many_places import PLACES, STATES, bits, public, release
 from worlds.processes import killed_when_done
 

@@ -12,7 +12,7 @@ from prade.estimating.few_rows import ONE_IN
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.solvers import climb
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 12, "b": 30, "c": 7, "d": 9})
 WORKLOAD = Workload.all_marginals(SCHEMA, 1)

@@ -13,7 +13,7 @@ from prade.data.encoding import Coded
 from prade.data.prior import Prior
 from prade.estimating.bundles import choose_bundles
 from prade.estimating.layout import Layout
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.queries.workload import Cells, RowCells
 
 seeds = st.integers(0, 2**32 - 1)

@@ -21,8 +21,8 @@ from prade.estimating.prior_worth import (
     last_likely,
     prior_worth,
 )
-from prade.queries.marginal import Marginal
-from prade.release.measurement import Measurement
+from prade.queries.parts import Marginal
+from prade.release.release import Measurement
 
 PAIRS = [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (1.0, 1.0 + 1e-9), (1.0, 1.00001), (0.01, 1.0), (1.0, 0.01), (1.0, 0.0)]
 DENSITIES = {"laplace": _log_laplace_plus_laplace, "gaussian": _log_laplace_plus_normal}

@@ -14,7 +14,7 @@ from prade.estimating.estimate import Status
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.solvers import LBFGSB, Tolerance
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 60, "b": 60, "c": 4})
 PAIRS = Workload.marginals(SCHEMA, [("a", "b"), ("b", "c")])

@@ -10,7 +10,7 @@ from prade.data.prior import Prior
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.starts import MOST_KEPT, Starts
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 4, "b": 5, "c": 3})
 WORKLOAD = Workload.all_marginals(SCHEMA, 2)

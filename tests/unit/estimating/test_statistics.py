@@ -8,7 +8,7 @@ import pytest
 
 from prade import Ask, Column, DataError, Level, Release, Schema, Workload, WorkloadError
 from prade.core.execution import Execution
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.asked_rows import counted, pieces_of, read_query
 from prade.estimating.levels.basis import basis, worst
 from prade.estimating.levels.cell_counts import cell_counts
@@ -18,7 +18,7 @@ from prade.estimating.levels.kept_weights import kept_weights
 from prade.estimating.levels.statistics import MOST_VALUES, _distinct, spread
 from prade.planning.settings import Settings
 from prade.queries.query import parse
-from prade.release.file_names import WEIGHTS
+from prade.release.derived_files import WEIGHTS
 from worlds.plans import plan_of
 from worlds.releases import invented, write_folder
 from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS

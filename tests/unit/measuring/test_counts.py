@@ -19,9 +19,8 @@ from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source
 from prade.planning.questions import Level
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells, Predicate, RowCells
+from prade.privacy.protection import Unit
+from prade.queries.parts import Cells, Marginal, Predicate, RowCells
 from prade.queries.query import parse
 from worlds.plans import ledger_for, plan_of
 

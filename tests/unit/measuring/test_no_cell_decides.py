@@ -16,7 +16,7 @@ from prade.core.errors import DataError
 from prade.data.cells import object_cells, texts_of
 from prade.data.person_ids import exact_ids
 from prade.measuring.source import count, open_source
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
 MOMENT = datetime.datetime

@@ -22,8 +22,8 @@ from prade.data.cells import object_cells
 from prade.data.person_ids import exact_ids
 from prade.measuring.person_bound import PersonRows, bounded, hashed, record_type
 from prade.measuring.source import count, open_source
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 
 RECORD = record_type({"AGE": np.dtype(np.int16), "SEX": np.dtype(np.int16)})
 UTC = datetime.UTC

@@ -20,13 +20,13 @@ import pytest
 
 from prade import Column, CsvFile, Schema
 from prade.core.errors import DataError
-from prade.core.locked_folders import spill_folder
+from prade.core.files import spill_folder
 from prade.data.encoding import encode
 from prade.measuring.person_bound import PersonRows
 from prade.measuring.source import Source, count, open_source
 from prade.measuring.streams import Stream, without_secrets
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 
 SECRET = "hush-4711"
 HUGE = 8_675_309_867_530_912_345

@@ -11,7 +11,7 @@ import pytest
 from prade import Column, Level, Plan, Release, Schema, Task, Workload
 from prade.core.errors import BudgetError, SchemaError
 from prade.measuring.run import measure
-from prade.planning.plan_file import measured_to_dict
+from prade.planning.plan import measured_to_dict
 from prade.release.release import measurement_table
 from worlds.plans import ledger_for, plan_of
 

@@ -9,12 +9,12 @@ import pytest
 
 from prade.core.errors import DataError, PradeError, WorkloadError
 from prade.data.declare.schema import Column, Schema
-from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.questions import SMALLEST_VARIANCE, TOTAL, Ask, Level, total_part, total_variance
+from prade.planning.settings import Expected
 from prade.privacy.budget import Budget
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Predicate, RowCells, Workload
 

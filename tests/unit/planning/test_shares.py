@@ -6,7 +6,7 @@ import pytest
 
 from prade import Budget, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import PradeError, WorkloadError
-from prade.planning.shares import weighted_asks
+from prade.planning.questions import weighted_asks
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 20, "c": 2, "d": 5})
 

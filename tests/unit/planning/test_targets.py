@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from prade import Budget, Column, DataError, Level, Plan, PradeError, Schema, Target, Task, Unit, Workload
-from prade.planning.expected import Expected, TargetError
-from prade.planning.targets import checked_targets, targets_of_file, wanted_of
+from prade.planning.settings import Expected, TargetError
+from prade.planning.task import checked_targets, targets_of_file, wanted_of
 
 SCHEMA = Schema(
     [

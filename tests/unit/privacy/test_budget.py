@@ -16,7 +16,7 @@ from prade.core.errors import BudgetError, PradeError
 from prade.data.declare.schema import Schema
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
 
 # ------------------------------------------------------------------ Unit

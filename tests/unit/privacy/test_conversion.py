@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from prade.privacy.conversion import _log_above, _log_below
+from prade.privacy.budget import _log_above, _log_below
 
 
 @pytest.mark.parametrize("value", [Fraction(1), Fraction(2), Fraction(10**9), Fraction(4, 3), 1 + Fraction(1, 10**30)])

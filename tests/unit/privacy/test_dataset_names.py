@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from prade import Budget, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import PradeError
 from prade.privacy.dataset_names import LOOK_ALIKES, confusable, dataset_name
-from worlds.ledger_format_1 import old_dataset, write_format_1
 
 SCHEMA = Schema.from_mbi({"age": 4})
 
@@ -117,10 +116,12 @@ def test_four_spellings_are_one_account() -> None:
 
 
 def test_two_accounts_of_an_earlier_version_stay_two(tmp_path: Path) -> None:
-    """Version 0.1 to 0.9 took both names; each is found under its own."""
+    """Version 0.9 took both names; each is found under its own."""
     both = ["census 2020", "census_2020"]
-    write_format_1(tmp_path / "l", [old_dataset(name, Unit(1), Budget.pure(1)) for name in both], [])
     ledger = Ledger(tmp_path / "l")
+    ledger.open_dataset(both[0], Unit(1), Budget.pure(1))
+    with ledger._file.transaction("open_dataset") as chain:
+        chain.add({**chain.events[-1], "dataset": both[1]})
     ledger.reserve("census 2020", "p", Budget.pure("1/2"))
     assert [ledger.remaining(name) for name in both] == [Budget.pure("1/2"), Budget.pure(1)]
     with pytest.raises(PradeError, match="has a data set 'census 2020'"):

@@ -20,7 +20,7 @@ from prade.core.errors import BudgetError, DataError, PradeError
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Dataset, Entry
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 
 UNIT = Unit(max_rows=3, person_id="PERSON")
 

@@ -1,9 +1,10 @@
-"""The ledger as a chain: heads, raised caps, imported releases, files of version 0.1, one ledger per custodian."""
+"""The ledger as a chain: heads, raised caps, imported releases, one ledger per custodian."""
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,11 @@ import pytest
 from prade import Budget, Ledger, Unit
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring.run import measure
-from prade.privacy.ledger.chain import BrokenChain, Head
-from prade.privacy.ledger.location import custodian_ledger
+from prade.privacy.ledger.file import BrokenChain, Head
+from prade.privacy.ledger.ledger import custodian_ledger
 from prade.privacy.ledger.records import Claim, Origin, Records
-from prade.release.release import claim_of, read_manifest, read_sealed
-from prade.release.unrecorded_releases import import_release
-from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
+from prade.release.payment import import_release
+from prade.release.release import read_manifest, read_sealed
 from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
 from worlds.plans import ledger_for, plan_of
 
@@ -248,7 +248,14 @@ def test_entries_without_a_folder_are_read_as_before(ledger: Ledger) -> None:
 
 
 def test_a_folder_that_is_not_text_is_damage() -> None:
-    event = {"entry": 1, "dataset": "people", "plan": "p", "cost": Budget.pure(1).to_dict(), "note": "", "time": THEN}
+    event = {
+        "entry": 1,
+        "dataset": "people",
+        "plan": "p",
+        "cost": Budget.pure(1).to_dict(),
+        "note": "",
+        "time": "now",
+    }
     records = Records(remaining={"people": Budget.pure(4)})
     with pytest.raises(BrokenChain):
         records.apply({"event": "reserved", **event, "folder": 7}, None)
@@ -353,97 +360,14 @@ def test_an_entry_pays_for_its_own_draw_only(ledger: Ledger) -> None:
 # ---------------------------------------------------------------- files of version 0.1
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Ledger:
-    path = tmp_path / "old.ledger"
-    entries = [
-        old_entry(1, "people", "p", Budget.pure("1/3"), "h1"),
-        old_entry(2, "births", "p", Budget.zcdp("1/2")),
-        old_entry(3, "people", "q", Budget.pure("2/3")),
-    ]
-    write_format_1(
-        path,
-        [old_dataset("births", TWO_ROWS, Budget.zcdp(2)), old_dataset("people", TWO_ROWS, Budget.pure(4))],
-        entries,
-    )
-    return Ledger(path)
-
-
-def test_a_file_of_version_0_1_is_read_as_it_is(old: Ledger) -> None:
-    content = old.path.read_bytes()
-    assert [dataset.name for dataset in old.datasets()] == ["births", "people"]
-    assert old.remaining("people") == Budget.pure(3)
-    assert [(e.id, e.state, e.measurements_hash, e.created) for e in old.entries("people")] == [
-        (1, "committed", "h1", THEN),
-        (3, "reserved", None, THEN),
-    ]
-    assert old.head() is None
-    assert "head       none: written by version 0.1" in old.account("people")
-    with pytest.raises(BudgetError):
-        old.reserve("people", "r", Budget.pure(9))
-    assert old.path.read_bytes() == content, "a reader, or a write that was refused, converted it"
-
-
-def test_the_first_write_converts_a_file_of_version_0_1(old: Ledger) -> None:
-    before = {name: old.statement(name) for name in ("births", "people")}
-    entry = old.reserve("people", "r", Budget.pure(1))
-    assert entry.id == 4
-    assert entry.head == old.head() is not None
-    assert entry.head.number == 1 + 2 + 4 + 1
-    assert old.statement("births").entries == before["births"].entries
-    assert old.statement("people").entries == (*before["people"].entries, entry)
-    assert old.dataset("people") == before["people"].dataset
-    assert old.commit(3, "h3").measurements_hash == "h3"
-    connection = sqlite3.connect(old.path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (4,)
-    assert connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall() == [("event",)]
-    with pytest.raises(sqlite3.IntegrityError, match="an event is never changed"):
-        connection.execute("UPDATE event SET content = '{}'")
-    connection.close()
-
-
-@pytest.mark.parametrize("table", ["dataset", "entry"])
-def test_a_damaged_file_of_version_0_1_is_refused(old: Ledger, table: str) -> None:
-    connection = sqlite3.connect(old.path)
-    connection.execute(f"DROP TRIGGER {table}_is_fixed")
-    connection.execute(f"UPDATE {table} SET created = 'never'")
-    connection.commit()
-    connection.close()
-    content = old.path.read_bytes()
-    with pytest.raises(DataError, match="is damaged"):
-        old.remaining("people")
-    with pytest.raises(DataError, match="is damaged"):
-        old.reserve("people", "r", Budget.pure(1))
-    assert old.path.read_bytes() == content
-
-
-def test_a_release_of_version_0_1_is_known_by_its_ledger(tmp_path: Path) -> None:
-    """One without a head, whose entry the converted ledger has; and one that a broken-off run had left."""
-    plan = plan_for()
-    measure(plan, PERSONS, tmp_path / "r", ledger_at(tmp_path / "scratch"))
-    manifest = {key: value for key, value in read_manifest(tmp_path / "r").items() if key != "head"}
-    claim = claim_of(manifest)
-    assert claim.head is None
-    for made in (claim.measurements_hash, None):
-        path = tmp_path / f"{made}.ledger"
-        write_format_1(
-            path,
-            [old_dataset("people", TWO_ROWS, Budget.pure(4))],
-            [old_entry(1, "people", plan.hash, plan.budget, made)],
-        )
-        ledger = Ledger(path)
-        assert ledger.paid("people", claim) is not None
-        ledger.reserve("people", "another", Budget.pure(1))
-        assert ledger.paid("people", claim) is not None, "conversion has lost it"
-    young = ledger_at(tmp_path / "young")
-    young.reserve("people", plan.hash, plan.budget)
-    assert young.paid("people", claim) is None, "an entry of this version paid for a draw of another ledger"
-
-
-def test_names_that_version_0_1_allowed_stay_readable(tmp_path: Path) -> None:
-    name = "peo\u200bple"
-    write_format_1(tmp_path / "l", [old_dataset(name, TWO_ROWS, Budget.pure(1))], [])
-    assert Ledger(tmp_path / "l").remaining(name) == Budget.pure(1)
+def test_a_ledger_of_version_0_1_is_refused_by_name(ledger: Ledger) -> None:
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    content = ledger.path.read_bytes()
+    for ask in (lambda: ledger.remaining("people"), lambda: ledger.reserve("people", "r", Budget.pure(1))):
+        with pytest.raises(DataError, match=r"written by version 0\.1 of prade; this version reads ledgers of 0\.9"):
+            ask()
+    assert ledger.path.read_bytes() == content
 
 
 # ---------------------------------------------------------------- one ledger per custodian

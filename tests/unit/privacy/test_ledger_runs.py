@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ import pytest
 from prade.core.errors import BudgetError, PradeError
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger.chain import BrokenChain, Head
+from prade.privacy.ledger.file import BrokenChain, Head
 from prade.privacy.ledger.records import Claim, Entry, Failure, Records
-from prade.privacy.unit import Unit
-from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
+from prade.privacy.protection import Unit
 
 UNIT = Unit(max_rows=3, person_id="PERSON")
+THEN = "2026-07-01T12:00:00+00:00"
 HALF = Budget.pure("1/2")
 
 
@@ -372,42 +373,27 @@ def test_readers_of_a_release_learn_nothing_about_failures(ledger: Ledger) -> No
 # ---------------------------------------------------------------- files
 
 
-def test_entries_of_earlier_versions_had_their_noise_drawn(tmp_path: Path) -> None:
-    """They drew it right after reserving: such an entry is neither resumed nor given back, but can be committed."""
-    data = [old_dataset("census", UNIT, Budget.pure(1))]
-    write_format_1(tmp_path / "l", data, [old_entry(1, "census", "p", HALF)])
-    ledger = Ledger(tmp_path / "l")
-    (entry,) = ledger.entries("census")
-    assert (entry.state, entry.drawn) == ("reserved", True)
-    for act in (lambda: ledger.give_back(1, "why"), lambda: ledger.start_drawing(1)):
-        with pytest.raises(PradeError, match="is reserved, and its noise was drawn, or may have been"):
-            act()
-    with pytest.raises(BudgetError, match="if it had saved its measurements"):
-        reserved(ledger, folder=None)
-    assert ledger.commit(1, "h").state == "committed"
+def test_entries_of_earlier_versions_had_their_noise_drawn(ledger: Ledger) -> None:
+    """Their events have no `drawn`: such an entry is neither resumed nor given back, but can be committed.
 
-
-def test_a_chain_of_an_earlier_format_is_read_and_continued(ledger: Ledger) -> None:
-    """Format 3 and its events, which have no `drawn`; the next event makes it format 4."""
+    The next event makes the file format 4.
+    """
     event = {"event": "reserved", "entry": 1, "dataset": "census", "plan": "p", "cost": HALF.to_dict(), "note": ""}
     with ledger._file.transaction("reserve") as chain:
         chain.add({**event, "time": THEN, "folder": "/r"})
     for old in (2, 3):
-        connection = sqlite3.connect(ledger.path)
-        connection.execute(f"PRAGMA user_version = {old}")
-        connection.close()
+        with closing(sqlite3.connect(ledger.path)) as connection:
+            connection.execute(f"PRAGMA user_version = {old}")
         (entry,) = ledger.entries("census")
         assert (entry.state, entry.drawn) == ("reserved", True)
+        for act in (lambda: ledger.give_back(1, "why"), lambda: ledger.start_drawing(1)):
+            with pytest.raises(PradeError, match="is reserved, and its noise was drawn, or may have been"):
+                act()
         with pytest.raises(BudgetError, match="measuring into /r will find them"):
             reserved(ledger)
         ledger.open_dataset("census", UNIT, Budget.pure(1))
         assert version(ledger) == old, "reading, or a step without an event, has changed the format"
-    ledger.commit(1, "h")
-    assert version(ledger) == 4
-    assert Ledger(ledger.path).entries("census")[0].state == "committed"
-
-
-def test_every_ledger_has_the_new_format(ledger: Ledger) -> None:
+    assert ledger.commit(1, "h").state == "committed"
     assert version(ledger) == 4
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from prade import Budget, BudgetError, Ledger, PradeError, Unit
-from prade.privacy.ledger.years import Division, shares_of
+from prade.privacy.ledger.records import Division, shares_of
 
 
 @pytest.fixture

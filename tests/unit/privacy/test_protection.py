@@ -7,7 +7,7 @@ import pytest
 
 from prade import Budget, Ledger, Level, Plan, PradeError, Schema, Synthesizer, Unit, Workload
 from prade.measuring.run import measure
-from prade.privacy.conversion import epsilon_of, rho_within
+from prade.privacy.budget import epsilon_of, rho_within
 from prade.privacy.protection import LEAST_WEAK_DELTA, MOST_EPSILON, USUAL_DELTA, refuse_weak, weakness
 
 TINY = Fraction(1, 10**30)

@@ -9,8 +9,7 @@ from prade.core.errors import WorkloadError
 from prade.data.comparison import OffEdge
 from prade.data.declare.schema import Column, Schema
 from prade.queries.asked import asked_query, bracketing, statistic_of
-from prade.queries.expression import simplified
-from prade.queries.query import parse
+from prade.queries.query import parse, simplified
 
 SCHEMA = Schema(
     [

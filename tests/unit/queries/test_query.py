@@ -5,8 +5,7 @@ import pytest
 
 from prade.core.errors import DataError, WorkloadError
 from prade.data.declare.schema import Column, Schema
-from prade.queries.query import MAX_DEPTH, MAX_LENGTH, parse
-from prade.queries.query_text import backticked
+from prade.queries.query import MAX_DEPTH, MAX_LENGTH, backticked, parse
 
 
 @pytest.fixture

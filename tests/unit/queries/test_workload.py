@@ -11,8 +11,8 @@ from scipy import sparse
 from prade.core.errors import DataError, WorkloadError
 from prade.data.declare.schema import Column, Schema
 from prade.data.joint import Joint
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Predicate, RowCells, Workload
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from prade.core.errors import DataError
-from prade.release.finished_batches import JOB, FinishedBatches, keep_batch
+from prade.release.derived_files import JOB, FinishedBatches, keep_batch
 
 
 def keep(finished, batch, text):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prade import EstimationError, Schema
-from prade.queries.marginal import Marginal
-from prade.release.measurement import Measurement
+from prade.queries.parts import Marginal
+from prade.release.release import Measurement
 
 PART = Marginal.of(Schema.from_mbi({"a": 3, "b": 2}), ["a"])
 

@@ -15,13 +15,13 @@ import pytest
 
 from prade.core.errors import DataError
 from prade.data.declare.schema import Column, Schema
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import TOTAL, Ask, Level
 from prade.privacy.budget import Budget
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Predicate, Workload
 from prade.release.release import MEASUREMENTS, Release, measurement_table, read_measurements

@@ -18,8 +18,8 @@ from prade.measuring import run
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
+from prade.release.payment import import_release
 from prade.release.release import Release, read_manifest, read_sealed, sealed_text
-from prade.release.unrecorded_releases import import_release
 from worlds.people import PERSONS, TWO_ROWS
 from worlds.plans import ledger_for, plan_of
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prade import Budget, Level, Plan, Release, Schema, Unit, Workload
-from prade.planning.expected import Expected
+from prade.planning.settings import Expected
 from prade.reporting.statements import (
     MEASURE,
     account_of,

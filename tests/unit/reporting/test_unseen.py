@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.reporting.use_and_care import cell_texts, unseen_values
 
 KIND = Column("KIND", "categorical", values=list(range(600)), title="Kind", labels={7: "rare"})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prade import Ask, Budget, Level, Plan, PublishedTotals, Rule, Schema, Unit, Workload
-from prade.planning.expected import Expected
+from prade.planning.settings import Expected
 from prade.reporting import use_and_care as rules
 from prade.reporting.use_and_care import Situation, measured_columns, use_and_care
 from worlds.survey import AGE, PLACE, SEX, STATE, THREE_PLACES, WORK

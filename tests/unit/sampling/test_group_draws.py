@@ -15,7 +15,7 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.pipeline import sample, write_sample
 from prade.planning.settings import Settings
-from prade.release.file_names import UNFINISHED_ROWS
+from prade.release.derived_files import UNFINISHED_ROWS
 from prade.sampling import draw as sorted_rows
 from prade.sampling import table as group_draws
 from prade.sampling.draw import Search

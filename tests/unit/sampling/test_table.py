@@ -10,17 +10,17 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.copied_share import copied_share
 from prade.data.decoding import Decoder
-from prade.data.public import Public
-from prade.data.tables import write_table
+from prade.data.public.public import Public
+from prade.data.read.files import copied_share
+from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.planning.settings import Settings
-from prade.release.file_names import ESTIMATES
+from prade.release.derived_files import ESTIMATES
 from prade.sampling.table import sample_groups, typed_as_public
 from worlds.plans import ONE_ROW, plan_of
 from worlds.releases import invented

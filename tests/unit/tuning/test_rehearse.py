@@ -12,14 +12,14 @@ from prade.core.errors import DataError
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.prior import Prior
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.rows_from_tables import RowsFromTables
 from prade.examples import census_like
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
 from prade.scoring.score import joint_errors
 from prade.tuning.gain import StandInLevel

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import DataError
-from prade.core.words import closest, names_of
+from prade.core.errors import DataError, closest, names_of
 from prade.data.declare.column import Column
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Groups:
         """The groups in a public table or file, which has one row per group; None for a single group of everybody."""
         from prade.data.cell_types import require_plain_type
         from prade.data.cells import one_piece
-        from prade.data.tables import column_names, distinct_values, group_cells, plain_cells, read_table
+        from prade.data.read.tables import column_names, distinct_values, group_cells, plain_cells, read_table
 
         if isinstance(table, Groups):
             return table

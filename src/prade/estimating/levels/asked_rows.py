@@ -23,9 +23,8 @@ from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_kn
 from prade.estimating.levels.public_cells import Cells
 from prade.planning.invariants import possible_cells
 from prade.queries.asked import asked_query, bracketing
-from prade.queries.expression import Expression, possible, simplified
 from prade.queries.parts import Predicate
-from prade.queries.query import Query
+from prade.queries.query import Expression, Query, possible, simplified
 
 if TYPE_CHECKING:
     from prade.estimating.levels.distributions import Distributions

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from prade.core.arrays import Flags, Ints
-from prade.core.words import names_of
-from prade.queries.marginal import Marginal
+from prade.core.errors import names_of
+from prade.queries.parts import Marginal
 from prade.queries.query import Query
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import DataError
-from prade.core.words import names_of
+from prade.core.errors import DataError, names_of
 from prade.data.declare.groups import Grouping
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars_of_sums import sum_variances
@@ -23,6 +22,21 @@ if TYPE_CHECKING:
 
 # Standard deviations either way: 1.96 where errors are Gaussian, 2.12 where they are Laplace noise; a and w are fitted.
 NINETY_FIVE = 2.04
+
+
+def interval(
+    value: Floats | float, sd: Floats | float, least: Floats | float = -np.inf, most: Floats | float = np.inf
+) -> tuple[Floats, Floats]:
+    """The 95 % interval of an estimate: value - z sd and value + z sd, both from `least` to `most`.
+
+    Every interval that prade states is made here.
+
+    >>> low, high = interval(np.array([3.0, 100.0]), np.array([2.0, 10.0]), least=0.0)
+    >>> low.tolist(), high.tolist()
+    ([0.0, 79.6], [7.08, 120.4])
+    """
+    low, high = (np.clip(value + side * NINETY_FIVE * sd, least, most) for side in (-1, 1))
+    return low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +73,17 @@ class CellCounts:
     @property
     def low(self) -> Floats:
         """Lower ends of the counts' 95 % intervals."""
-        return np.maximum(self.counts - NINETY_FIVE * self.count_sd, 0.0)
+        return self._interval[0]
 
     @property
     def high(self) -> Floats:
         """Upper ends of the counts' 95 % intervals."""
-        most = self.rows + NINETY_FIVE * np.sqrt(self.rows_variance)
-        return np.minimum(self.counts + NINETY_FIVE * self.count_sd, most[:, None])
+        return self._interval[1]
+
+    @property
+    def _interval(self) -> tuple[Floats, Floats]:
+        _, most = interval(self.rows, np.sqrt(self.rows_variance))
+        return interval(self.counts, self.count_sd, 0.0, most[:, None])
 
     def limited_to(self, possible: Flags) -> CellCounts:
         """The same counts, where only some cells are possible: the others are empty for certain."""

@@ -20,10 +20,9 @@ from uuid import uuid4
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.errors import WorkloadError
+from prade.core.errors import WorkloadError, names_of
 from prade.core.execution import Execution
-from prade.core.words import names_of
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.answer_tables import cell_columns, count_table, value_table
 from prade.estimating.levels.asked_rows import (
     Piece,
@@ -53,7 +52,7 @@ from prade.queries.workload import Workload
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.release.finished_batches import FinishedBatches
+    from prade.release.derived_files import FinishedBatches
     from prade.release.release import Release
 
 Result = TypeVar("Result")

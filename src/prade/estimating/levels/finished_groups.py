@@ -1,6 +1,6 @@
 """The groups that a run has estimated so far, kept in the release's folder, so that a killed run goes on where it was.
 
-Every few seconds the groups that are new go into one more file (`prade.release.finished_batches`), in MessagePack: the
+Every few seconds the groups that are new go into one more file (`prade.release.derived_files`), in MessagePack: the
 same doubles come back, to the last bit.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.estimating.levels.foundation import Tilt
 from prade.estimating.levels.group_fits import Made
-from prade.release.finished_batches import FinishedBatches, keep_batch
+from prade.release.derived_files import FinishedBatches, keep_batch
 
 KEEP_EVERY = 2.0  # seconds; a kill loses no more work than that
 SHARE_OF_TIME = 0.01  # that a long run may go without keeping anything, so that its files do not become too many

@@ -19,8 +19,8 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.execution import Shared
 from prade.core.files import replace_file
-from prade.data.mapped_public import open_mapped, save_mapped
 from prade.data.prior import Prior
+from prade.data.public.public import open_mapped, save_mapped
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.group_prior import GroupPriors
@@ -29,7 +29,7 @@ from prade.estimating.levels.thinning import Support
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
-from prade.release.file_names import SUPPORT_FOR_WORKERS
+from prade.release.derived_files import SUPPORT_FOR_WORKERS
 from prade.release.release import PLAN
 
 GroupMasses = Callable[[Layout], Floats]

@@ -21,7 +21,7 @@ from prade.estimating.layout import Layout
 from prade.estimating.levels.foundation import Foundation, Tilt
 from prade.estimating.levels.resemblance import resemblance
 from prade.privacy.budget import Law
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 
 MOST_GROUPS = 8  # in a batch: seconds of work with a million public rows, and some kilobytes
 FEWEST_BATCHES = 64  # of a level with many groups

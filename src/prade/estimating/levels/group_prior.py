@@ -17,7 +17,7 @@ from prade.data.recurring_groups import RecurringGroups
 from prade.planning.settings import Settings
 
 if TYPE_CHECKING:
-    from prade.data.public import Public
+    from prade.data.public.public import Public
     from prade.estimating.layout import Layout
     from prade.estimating.levels.thinning import Support
     from prade.planning.plan import Plan

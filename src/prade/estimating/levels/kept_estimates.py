@@ -8,16 +8,25 @@ from functools import partial
 from pathlib import Path
 
 from prade.core.execution import Execution, Shared, WorkersError
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_weights import Kept, keep_weights, kept_weights, record_of_estimates, small_enough
 from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.invariants import obeying
 from prade.planning.settings import Settings
-from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept, recorded
-from prade.release.file_names import ESTIMATES, SUPPORT, UNFINISHED_ESTIMATES
-from prade.release.finished_batches import FinishedBatches, disk_trouble_reported, run_key
+from prade.release.derived_files import (
+    ESTIMATES,
+    KEPT_ESTIMATES,
+    SUPPORT,
+    UNFINISHED_ESTIMATES,
+    FinishedBatches,
+    check_kept,
+    disk_trouble_reported,
+    is_kept,
+    recorded,
+    run_key,
+)
 from prade.release.release import Release, file_hash
 
 

@@ -21,8 +21,7 @@ from prade.core.compiled import compiled
 from prade.core.errors import DataError
 from prade.core.execution import several
 from prade.core.files import replace_file
-from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, check_kept, is_kept, recorded
-from prade.release.file_names import WEIGHTS
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, WEIGHTS, check_kept, is_kept, recorded
 from prade.release.release import Release, file_hash
 
 Kept = NDArray[np.float32]  # [public rows, groups]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from prade.core.errors import DataError
-from prade.core.words import names_of
+from prade.core.errors import DataError, names_of
 from prade.data.declare.display import display_texts, heading
 from prade.estimating.levels.answer_tables import cell_columns
 from prade.estimating.levels.asked_rows import asked_schema

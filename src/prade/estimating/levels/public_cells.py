@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Flags, Floats, mass_by_group
 from prade.core.execution import single_threaded_blas
 from prade.data.declare.groups import Grouping
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.added_rows import with_extra, with_shown
 from prade.estimating.levels.blocks import MOST_SMOOTHED, blocks_of

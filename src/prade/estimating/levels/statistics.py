@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group
-from prade.core.words import names_of
+from prade.core.errors import names_of
 from prade.data.declare.groups import Grouping
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.asked_rows import Piece, counted
-from prade.estimating.levels.cell_counts import NINETY_FIVE
+from prade.estimating.levels.cell_counts import NINETY_FIVE, interval
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.public_cells import Cells
 
@@ -148,7 +148,7 @@ def quantile_of(asked: Asked, column: str, numbers: Floats, at: float) -> Values
             apart = spread(asked.estimates.public, column, np.where(np.isnan(numbers), np.nan, numbers <= value))
             inside_at[value] = np.sqrt(_inside_bins(asked, rows, apart))
         error = np.hypot(error, inside_at[value][group] / number)
-        low, high = (values[_reach(reached, at + side * NINETY_FIVE * error)] for side in (-1, 1))
+        low, high = (values[_reach(reached, float(end))] for end in interval(at, error))
         found[:, group] = value, (high - low) / (2 * NINETY_FIVE), low, high
     return Values(asked.grouping, *found)
 
@@ -213,6 +213,5 @@ def _quotient(part: NDArray[np.float64], whole: NDArray[np.float64], otherwise: 
 
 
 def _interval(asked: Asked, value: Floats, sd: Floats, least: float | None, most: float | None) -> Values:
-    bounds = -np.inf if least is None else least, np.inf if most is None else most
-    low, high = (np.clip(value + side * NINETY_FIVE * sd, *bounds) for side in (-1, 1))
+    low, high = interval(value, sd, -np.inf if least is None else least, np.inf if most is None else most)
     return Values(asked.grouping, value, sd, low, high)

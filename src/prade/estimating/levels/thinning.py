@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
-from prade.core.systematic import systematic
+from prade.core.compiled import systematic
 from prade.data.declare.groups import Grouping
 from prade.data.prior import Prior
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.layout import Layout
 from prade.queries.parts import Part

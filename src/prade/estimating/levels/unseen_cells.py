@@ -26,7 +26,7 @@ import numpy as np
 from prade.core.arrays import Flags, Floats
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.planning.invariants import possible_cells
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 if TYPE_CHECKING:
     from prade.privacy.budget import Law

@@ -1,4 +1,10 @@
-"""The ledger on disk: one SQLite file, opened for one transaction at a time.
+"""The ledger on disk: a chain of events in one SQLite file, opened for one transaction at a time.
+
+    hash(n) = SHA-256 of the JSON list [n, hash(n - 1), content of event n]        hash(0) is the empty string
+
+No event can be changed without changing all later ones. The last number and hash, the *head*, stand for everything
+before them. A release keeps a copy of the head. A ledger that does not have that event, or has a different one with
+that number, is an old copy or has lost its last events.
 
 Everything read has been checked, and everything written is durable when the transaction ends. A kill, a full disk or a
 power cut leaves the file in the state before the transaction or in the state after it.
@@ -6,34 +12,109 @@ power cut leaves the file in the state before the transaction or in the state af
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from prade.core.errors import DataError, PradeError
-from prade.privacy.ledger import format_1
-from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain
 
-FILE_FORMAT = 4  # 2 and 3 are chains too, without budgets that are divided over years, and without failures
-# Written to the header of the SQLite file ("prad"), to tell a ledger from other SQLite files.
-APPLICATION_ID = 0x70726164
+Event = Mapping[str, Any]
+FIRST = "made"  # the type of the first event, which contains the ledger's identity
+FILE_FORMAT = 4  # 2 and 3, which 0.9 wrote too, lack the events of 4: divided budgets, failures
+OLDEST_FORMAT = 2  # format 1, of version 0.1, had no chain
+APPLICATION_ID = 0x70726164  # "prad" in the header of the SQLite file, to tell a ledger from other SQLite files
 
 # The triggers apply to every program that opens the file, not only to this one. The last one also stops REPLACE, which
 # deletes a conflicting row without firing the DELETE trigger.
-TABLES = """
-CREATE TABLE event (number INTEGER PRIMARY KEY, before TEXT NOT NULL, content TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE TRIGGER event_is_kept BEFORE DELETE ON event BEGIN SELECT RAISE (ABORT, 'an event is never removed'); END;
-CREATE TRIGGER event_is_fixed BEFORE UPDATE ON event BEGIN SELECT RAISE (ABORT, 'an event is never changed'); END;
-CREATE TRIGGER event_is_last BEFORE INSERT ON event
+TABLES = (
+    "CREATE TABLE event (number INTEGER PRIMARY KEY, before TEXT NOT NULL, content TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TRIGGER event_is_kept BEFORE DELETE ON event BEGIN SELECT RAISE (ABORT, 'an event is never removed'); END",
+    "CREATE TRIGGER event_is_fixed BEFORE UPDATE ON event BEGIN SELECT RAISE (ABORT, 'an event is never changed'); END",
+    """CREATE TRIGGER event_is_last BEFORE INSERT ON event
     WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM event)
         OR NEW.before IS NOT coalesce((SELECT hash FROM event ORDER BY number DESC LIMIT 1), '')
-    BEGIN SELECT RAISE (ABORT, 'an event goes to the end of the chain'); END;
-"""
+    BEGIN SELECT RAISE (ABORT, 'an event goes to the end of the chain'); END""",
+)
+
+
+@dataclass(frozen=True)
+class Head:
+    """The end of a ledger's chain at some moment: the ledger's identity, the last event's number and its hash."""
+
+    ledger: str
+    number: int
+    hash: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, to be written into a release."""
+        return vars(self).copy()
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Head:
+        """The head that `to_dict` wrote."""
+        if isinstance(values, Mapping) and set(values) == {"ledger", "number", "hash"}:
+            head = cls(**values)
+            if isinstance(head.ledger, str) and type(head.number) is int and isinstance(head.hash, str):
+                return head
+        raise DataError(f"a ledger's head consists of ledger, number and hash, got {str(values)[:80]!r}")
+
+    def __str__(self) -> str:
+        return f"event {self.number} of ledger {self.ledger}, hash {self.hash}"
+
+
+class BrokenChain(Exception):
+    """The chain is inconsistent: an event was changed, or is missing."""
+
+
+class Chain:
+    """All events of a ledger, oldest first, checked, with the head after each; `add` writes one more.
+
+    `add` belongs to the transaction that read the chain. An event includes a random string, so that copies of a ledger
+    never continue alike.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.events: list[Event] = []
+        self.heads: list[Head] = []
+        self._connection = connection
+
+    def read(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Read rows (number, before, content, hash); BrokenChain if a row is not what was written."""
+        for number, before, content, digest in rows:
+            expected = (len(self.events) + 1, self.heads[-1].hash if self.heads else "")
+            if (number, before) != expected or digest != _hash(number, before, content):
+                raise BrokenChain
+            self._append(json.loads(content), digest)
+        if [event["event"] == FIRST for event in self.events] != [True] + [False] * (len(self.events) - 1):
+            raise BrokenChain  # only the first event may give the ledger's identity
+
+    def add(self, event: Event) -> None:
+        """Write an event at the end."""
+        number, before = len(self.events) + 1, self.heads[-1].hash if self.heads else ""
+        content = json.dumps({**event, "random": secrets.token_hex(8)}, sort_keys=True, separators=(",", ":"))
+        digest = _hash(number, before, content)
+        self._connection.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (number, before, content, digest))
+        self._connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")  # so that earlier versions refuse the file
+        self._append(json.loads(content), digest)
+
+    def _append(self, event: Any, digest: str) -> None:
+        ledger = self.heads[0].ledger if self.heads else event.get("ledger")
+        self.events.append(event)
+        self.heads.append(Head(ledger, len(self.events), digest))
+
+
+def _hash(number: int, before: str, content: str) -> str:
+    # repr: in a damaged file a text may be read as bytes, which JSON cannot encode
+    text = json.dumps([number, before, content], separators=(",", ":"), default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class LedgerFile:
@@ -65,7 +146,7 @@ class LedgerFile:
             _reached(writes, "opened")
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             _reached(writes, "begun")
-            chain = self._chain(connection, writes, create)
+            chain = self._chain(connection, create)
             yield chain
             _reached(writes, "recorded")
             connection.execute("COMMIT")
@@ -84,51 +165,48 @@ class LedgerFile:
             "spent; restore it from a copy that has all entries"
         )
 
-    def _chain(self, connection: sqlite3.Connection, writes: str | None, create: bool) -> Chain:
-        """The checked events. A new file gets its first event; a file of format 1 is converted on the first write."""
-
-        def write(number: int, before: str, content: str, digest: str) -> None:
-            connection.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (number, before, content, digest))
-            connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")  # so that earlier versions refuse the file
-
-        version = self._format(connection, create)
-        try:
-            if version > 1:
-                return Chain.read(connection.execute("SELECT * FROM event ORDER BY number"), write)
-            chain, earlier = Chain(write), format_1.events(connection) if version else []
-            if not writes:
-                chain.events = earlier
-                return chain
-        except (BrokenChain, ValueError, LookupError, AttributeError, TypeError, RecursionError) as damage:
-            raise self.damaged() from damage
-        for statement in (*(format_1.DROPPED if version else ()), *_statements(TABLES)):
-            connection.execute(statement)  # not executescript, which would commit first: this must be one transaction
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        chain.add({"event": FIRST, "time": now(), "ledger": secrets.token_hex(16)})
-        for event in earlier:
-            chain.add(event)
-        return chain
-
-    def _format(self, connection: sqlite3.Connection, create: bool) -> int:
-        """The file's format, 0 for an empty file. Refuses other files, newer formats and corrupt pages."""
+    def _chain(self, connection: sqlite3.Connection, create: bool) -> Chain:
+        """The checked events; a new file gets its first event."""
+        chain = Chain(connection)
         # Look at the size on disk, because within the transaction an empty file already has its first page.
         if self.path.stat().st_size == 0:
             if not create:
                 raise DataError(f"{self.path} is empty: restore it from a copy", remedy="new_ledger")
-            return 0
-        if _pragma(connection, "application_id") != APPLICATION_ID:
+            for statement in TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            chain.add({"event": FIRST, "time": now(), "ledger": secrets.token_hex(16)})
+            return chain
+        self._check_format(connection)
+        try:
+            chain.read(connection.execute("SELECT * FROM event ORDER BY number"))
+        except (BrokenChain, ValueError, LookupError, AttributeError, TypeError, RecursionError) as damage:
+            raise self.damaged() from damage
+        return chain
+
+    def _check_format(self, connection: sqlite3.Connection) -> None:
+        """Refuse other files, other formats and corrupt pages."""
+
+        def pragma(name: str) -> Any:
+            return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+        if pragma("application_id") != APPLICATION_ID:
             raise DataError(
                 f"{self.path} is an SQLite file but not a ledger; give the path of a ledger, or of a new file"
             )
-        version = int(_pragma(connection, "user_version"))
+        version = int(pragma("user_version"))
         if version > FILE_FORMAT:
             raise DataError(
                 f"{self.path} has ledger format {version}, but this version of prade reads formats up to "
                 f"{FILE_FORMAT}; update prade"
             )
-        if version < 1 or _pragma(connection, "integrity_check(1)") != "ok":
+        if version < 1 or pragma("integrity_check(1)") != "ok":
             raise self.damaged()
-        return version
+        if version < OLDEST_FORMAT:
+            raise DataError(
+                f"{self.path} was written by version 0.1 of prade; this version reads ledgers of 0.9 and later: run "
+                "`prade ledger open` of prade 0.9 for one of its data sets, which converts the file"
+            )
 
     def _explained(self, failure: Exception) -> PradeError:
         """An error from SQLite or the operating system, with what it means and what to do."""
@@ -168,16 +246,3 @@ def _reached(operation: str | None, step: str) -> None:
     # The fault tests listen, and kill the process at the step they name.
     if operation is not None:
         sys.audit("prade.step", f"ledger.{operation}.{step}")
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> Any:
-    return connection.execute(f"PRAGMA {name}").fetchone()[0]
-
-
-def _statements(script: str) -> Iterator[str]:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""

@@ -1,48 +1,271 @@
-"""The ledger: an exact record on disk of what has been spent on each data set.
-
-For a data set with cap B and entries of cost c_1, ..., c_n that were not given back, the ledger guarantees at every
-moment that
-
-    c_1 + ... + c_n  <=  B        (exact fractions; costs add up: sequential composition)
-
-An entry counts from the moment it is *reserved*, and it is reserved, durably, before a private row is read:
-
-    reserve -> count -> start_drawing -> draw -> write the measurements -> commit
-
-A run that fails on the way leaves its entry, marked by `fail` with the stage and the kind of the error: whether a run
-fails may depend on one person, so the custodian pays for it and sees it. Until `start_drawing`, the same plan and
-folder resume the entry without paying again, and the custodian may give it back, on the record. From then on noisy
-answers may exist, so the entry is never refunded: that may be a loss, but answers that nobody recorded would be a
-breach.
-
-The ledger keeps a chain of events (`prade.privacy.ledger.chain`), and everything else is computed from it. Every
-operation opens the file, works in one SQLite transaction and closes it. Processes, threads and forks can share a
-ledger: the one that writes holds SQLite's write lock, and the others wait.
-"""
+"""Where the ledger is. A data custodian has one ledger for all releases, whatever folder each is written to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy, closest
 from prade.privacy.budget import Budget
-from prade.privacy.ledger.book import Book
-from prade.privacy.ledger.chain import Head
-from prade.privacy.ledger.location import custodian_ledger, user_ledger
-from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, spending, whole_path
-from prade.privacy.ledger.required import (
-    require_budget,
-    require_failure,
-    require_kind,
-    require_text,
-    require_undrawn,
-    require_unit,
-)
-from prade.privacy.ledger.statement import Statement
-from prade.privacy.ledger.years import shares_of
-from prade.privacy.unit import Unit
+from prade.privacy.dataset_names import confusable, dataset_name
+from prade.privacy.ledger.file import BrokenChain, Chain, Head, LedgerFile, now
+from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement, shares_of, spending, whole_path
+from prade.privacy.protection import Unit
+
+VARIABLE = "PRADE_LEDGER"
+FILE = "ledger.sqlite"
+
+
+def custodian_ledger() -> Path:
+    """The data custodian's ledger: the path in the environment variable PRADE_LEDGER, or else `user_ledger`."""
+    if not (named := os.environ.get(VARIABLE)):
+        return user_ledger()
+    if not Path(named).is_absolute():
+        raise PradeError(
+            f"{VARIABLE} is {named!r}, a relative path that would name a different ledger in every folder; "
+            "give an absolute path"
+        )
+    return Path(named)
+
+
+def user_ledger() -> Path:
+    """The default ledger: a file in the user's data folder."""
+    from platformdirs import user_data_path
+
+    return user_data_path("prade", appauthor=False) / FILE
+
+
+# ---------------------------------------------------------------------- checks
+
+
+STAGES = ("count", "draw", "write")  # of a run, after its cost is reserved
+
+
+def require_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:
+    """Refuse a data set without a name, a unit or a cap; the normal form of its name."""
+    require_budget(cap, "cap")
+    if not isinstance(unit, Unit):
+        raise PradeError(f"to record a data set, give its Unit, got {unit!r}")
+    return dataset_name(name), unit
+
+
+def require_text(value: object, what: str) -> None:
+    """Refuse what is not text, or empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise PradeError(f"{what} must be text and must not be empty, got {value!r}")
+
+
+def require_budget(value: object, what: str) -> None:
+    """Refuse what is not a budget."""
+    if not isinstance(value, Budget):
+        raise PradeError(f"{what} must be a Budget, got {value!r}; use Budget.pure(...), .zcdp(...) or .approx(...)")
+
+
+def require_failure(stage: object, kind: object) -> None:
+    """Refuse a failure that is not a stage of a run and the name of a class: nothing else may be recorded of it."""
+    if stage not in STAGES or not isinstance(kind, str) or not kind.isidentifier():
+        raise PradeError(
+            f"a failure has a stage ({', '.join(STAGES)}) and the name of the error's class, such as DataError, but "
+            "not its text, which may contain private values; give these two"
+        )
+
+
+def require_unit(recorded: Dataset, unit: Unit, ledger: Path) -> None:
+    """Refuse another unit of protection than the data set's."""
+    if recorded.unit != unit:
+        raise PradeError(
+            f"data set {recorded.name!r} has {recorded.unit} in {ledger}, not {unit}; use the recorded unit, "
+            "because costs add up for one unit only"
+        )
+
+
+def require_kind(recorded: Dataset, given: Budget, what: str, ledger: Path) -> None:
+    """Refuse another kind of budget than the cap's."""
+    if given.kind != recorded.cap.kind:
+        raise PradeError(
+            f"data set {recorded.name!r} has a budget of kind {recorded.cap.kind!r} in {ledger}, but the {what} "
+            f"is of kind {given.kind!r}; give Budget.{recorded.cap.kind}(...)"
+        )
+
+
+def require_affordable(recorded: Dataset, remaining: Budget, cost: Budget, ledger: Path) -> None:
+    """Refuse a cost beyond the cap, or beyond what this year may spend of it."""
+    if not cost <= remaining:
+        raise BudgetError(
+            f"data set {recorded.name!r} has {remaining} left of {recorded.cap} in {ledger}, but {cost} was "
+            "requested; request less, or use what has already been measured",
+            remaining,
+            cost,
+        )
+    if recorded.division is not None:
+        recorded.division.refuse(recorded.cap - remaining, cost, f"data set {recorded.name!r} in {ledger}")
+
+
+def require_undrawn(entry: Entry, what: str, ledger: Path) -> None:
+    """Refuse to draw noise for an entry, or to give it back, once noise may have been drawn or it was given back."""
+    if entry.resumable:
+        return
+    if entry.returned is not None:
+        why = f"was given back on {entry.returned.time} ({entry.returned.reason})"
+    elif entry.measurements_hash is not None:
+        why = f"is {entry.state}: its measurements {entry.measurements_hash} were written"
+    else:
+        why = f"is {entry.state}, and its noise was drawn, or may have been"
+    raise PradeError(f"entry {entry.id} of {ledger} {why}, so it {what}; `prade ledger show` lists all entries")
+
+
+def paid_already(entry: Entry, cost: Budget, remaining: Budget, ledger: Path) -> BudgetError:
+    """The error for a plan that has an entry already."""
+    message = (
+        f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {ledger} "
+        f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}"
+    )
+    if entry.resumable:
+        return BudgetError(message, remaining, cost, remedy=Remedy("give_back", entry.id))
+    return BudgetError(message, remaining, cost, remedy=Remedy("again", cost))
+
+
+# ---------------------------------------------------------------------- the book
+
+
+class Book:
+    """The base of `prade.privacy.ledger.Ledger`, which has the operations."""
+
+    def __init__(self, path: str | PathLike[str], *, patience: float = 30.0) -> None:
+        self.path = Path(path)
+        self._file = LedgerFile(self.path, patience)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+    # ------------------------------------------------------------------ reading
+
+    def _records(self) -> Records:
+        with self._file.transaction(None) as chain:
+            return self._records_of(chain)
+
+    def _records_of(self, chain: Chain) -> Records:
+        try:
+            return Records.of(chain)
+        except BrokenChain as damage:
+            raise self._file.damaged() from damage
+
+    def _entry(self, records: Records, entry_id: int) -> Entry:
+        entry = next((entry for entry in records.entries if entry.id == entry_id), None)
+        if entry is None:
+            raise PradeError(f"{self.path} has no entry {entry_id!r}; `prade ledger show` lists all entries")
+        return entry
+
+    def _look_up(self, records: Records, name: str) -> Dataset | None:
+        """The data set of this name; an error that states the recorded name if only the spelling differs."""
+        if (recorded := records.find(name)) is not None:
+            return recorded
+        for known in records.datasets:
+            if confusable(known, name):
+                raise PradeError(
+                    f"{self.path} has a data set {known!r}, and {name!r} differs from it only in case, spaces, "
+                    "punctuation or similar characters; use the recorded name, or for other people another one"
+                )
+        return None
+
+    def _find(self, records: Records, name: str) -> Dataset:
+        if (recorded := self._look_up(records, name)) is None:
+            raise PradeError(
+                f"{self.path} has no data set {name!r}{closest(str(name), list(records.datasets))}",
+                remedy="open_dataset",
+            )
+        return recorded
+
+    # ------------------------------------------------------------------ checks
+
+    def _enter(self, chain: Chain | None, records: Records, name: str, unit: Unit | None, cap: Budget) -> Dataset:
+        """Record a new data set, or check that a recorded one has the same unit and cap."""
+        name, unit = require_dataset(name, unit, cap)
+        recorded = self._look_up(records, name)
+        if recorded is None:
+            event = {"event": "opened", "dataset": name, "unit": unit.to_dict(), "cap": cap.to_dict()}
+            self._record(chain, records, event)
+            return records.datasets[name]
+        if recorded.cap != cap:
+            raise PradeError(
+                f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}; give the recorded cap",
+                remedy="raise_cap",
+            )
+        require_unit(recorded, unit, self.path)
+        return recorded
+
+    def _admit(
+        self,
+        chain: Chain | None,
+        records: Records,
+        dataset: str,
+        plan_hash: str,
+        cost: Budget,
+        folder: str | None,
+        unit: Unit | None,
+        cap: Budget | None,
+        again: bool,
+    ) -> tuple[Dataset, Entry | None]:
+        """Refuse what may not be spent: too much, twice for one plan, in another kind of budget, for another unit.
+
+        The data set, and the entry that is resumed, if there is one.
+        """
+        require_text(plan_hash, "a plan's hash")
+        require_budget(cost, "cost")
+        recorded = self._find(records, dataset) if cap is None else self._enter(chain, records, dataset, unit, cap)
+        if unit is not None:
+            require_unit(recorded, unit, self.path)
+        require_kind(recorded, cost, "cost", self.path)
+        if cost == cost * 0:
+            raise PradeError("the cost is zero, but every measurement costs something; give its cost")
+        remaining = records.remaining[recorded.name]
+        earlier = [each for each in records.of_dataset(recorded.name) if each.plan_hash == plan_hash]
+        for entry in reversed(earlier):
+            # the cost is compared, because what is resumed must have been paid for in full
+            if entry.resumable and entry.cost == cost and folder is not None and entry.folder == folder:
+                return recorded, entry
+        if (paid := [entry for entry in earlier if entry.returned is None]) and not again:
+            raise paid_already(paid[-1], cost, remaining, self.path)
+        require_affordable(recorded, remaining, cost, self.path)
+        return recorded, None
+
+    # ------------------------------------------------------------------ recording
+
+    def _advance(self, operation: str, entry_id: int, event: dict[str, Any], refuse: Callable[[Entry], None]) -> Entry:
+        """Record what happened to an entry, unless that is refused."""
+        with self._file.transaction(operation) as chain:
+            records = self._records_of(chain)
+            refuse(entry := self._entry(records, entry_id))
+            self._record(chain, records, {**event, "entry": entry.id})
+            return records.entries[entry.id - 1]
+
+    def _record(self, chain: Chain | None, records: Records, event: dict[str, Any]) -> None:
+        """Write an event to the chain and apply it to the records; without a chain it is only applied, as a trial."""
+        event = {"time": now(), **event}
+        if chain is not None:
+            chain.add(event)
+        records.apply(event, records.head)
+
+    def _prepare_file(self, name: str, unit: Unit | None, cap: Budget) -> None:
+        """Before the file is created: check what would be recorded, and create the folder of the default ledger.
+
+        Any other missing folder may be a mistyped path, so it is not created.
+        """
+        require_dataset(name, unit, cap)
+        if self.path == user_ledger():
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise DataError(
+                    f"the folder of the ledger {self.path} does not exist and cannot be created ({error.strerror}); "
+                    "create it, or name another ledger in PRADE_LEDGER"
+                ) from None
+
+
+# ---------------------------------------------------------------------- the ledger
 
 
 class Ledger(Book):
@@ -53,7 +276,7 @@ class Ledger(Book):
     event may have been recorded nevertheless: then budget is lost, but privacy is kept.)
 
     >>> from prade.privacy.budget import Budget
-    >>> from prade.privacy.unit import Unit
+    >>> from prade.privacy.protection import Unit
     >>> ledger = Ledger("budget.ledger")
     >>> survey = ledger.open_dataset("survey", Unit(max_rows=1), cap=Budget.pure("1"))
     >>> entry = ledger.reserve("survey", "3f2a", Budget.pure("0.3"), note="age by county, Laplace scale 10/3")
@@ -67,7 +290,7 @@ class Ledger(Book):
 
     @classmethod
     def of(cls, ledger: Ledger | str | PathLike[str] | None) -> Ledger:
-        """A ledger as given, the ledger in a file, or, for None, the custodian's (`prade.privacy.ledger.location`)."""
+        """A ledger as given, the ledger in a file, or, for None, the custodian's (`prade.privacy.ledger.ledger`)."""
         if isinstance(ledger, Ledger):
             return ledger
         if ledger is not None and not isinstance(ledger, (str, PathLike)):
@@ -102,7 +325,7 @@ class Ledger(Book):
     def divide(self, dataset: str, years: int, shares: Sequence[Any] | None = None) -> Dataset:
         """Divide what is left of a data set's cap over that many years, equally or by `shares`; year 1 begins.
 
-        An earlier division ends. What a year leaves over stays for the next ones (`prade.privacy.ledger.years`).
+        An earlier division ends. What a year leaves over stays for the next ones (`prade.privacy.ledger.records`).
         """
         numbers = shares_of(years, shares)
         with self._file.transaction("divide") as chain:
@@ -214,7 +437,7 @@ class Ledger(Book):
     ) -> Entry:
         """Record the cost of a release that another ledger paid for, or this one before it lost its last events.
 
-        `prade.release.unrecorded_releases.import_release` reads the arguments from the folder `source`. The cost counts
+        `prade.release.payment.import_release` reads the arguments from the folder `source`. The cost counts
         from now on. If the release is already recorded, nothing changes and its entry is returned.
         """
         with self._file.transaction("import_release") as chain:

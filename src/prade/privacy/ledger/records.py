@@ -1,22 +1,102 @@
-"""What a ledger's events amount to: data sets with their caps, entries with their costs, and the remaining budget.
+"""A budget for several years: what is left of a cap, divided, so that no year spends what later years need.
 
-Reading and writing compute these values in the same way: by applying the events one after another.
+    spent before + left * (share of year 1 + ... + share of this year)
+
+is the most that may have been spent at any moment of this year: what a year leaves over stays for the next ones. A year
+begins when somebody says so (`Ledger.next_year`), not with the calendar. What is given back, also of what was spent
+before the division, may be spent from that year on; no year loses by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from prade.core.errors import BudgetError, PradeError
+from prade.core.numbers import exact
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
-from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain, Event, Head
-from prade.privacy.ledger.years import Division
-from prade.privacy.unit import Unit
+from prade.privacy.ledger.file import FIRST, BrokenChain, Chain, Event, Head
+from prade.privacy.protection import Unit
+
+MOST_YEARS = 1000
+
+
+@dataclass(frozen=True)
+class Division:
+    """What was spent before, what was left, the share of each year (they add up to 1), and the year that it is now.
+
+    >>> division = Division(Budget.pure(1), Budget.pure(3), (Fraction(1, 3), Fraction(2, 3)))
+    >>> str(division.open), str(division.of_year(2))
+    ('epsilon = 2 (pure differential privacy)', 'epsilon = 2 (pure differential privacy)')
+    """
+
+    before: Budget
+    left: Budget
+    shares: tuple[Fraction, ...]
+    year: int = 1
+
+    def __post_init__(self) -> None:
+        if sum(self.shares) != 1 or min(self.shares) <= 0 or not 1 <= self.year <= len(self.shares):
+            raise ValueError(f"shares must be positive and add up to 1, got {self.shares}")
+
+    @property
+    def open(self) -> Budget:
+        """The most that may have been spent by the end of this year."""
+        return self.before + self.left * sum(self.shares[: self.year])
+
+    def of_year(self, year: int) -> Budget:
+        """What a year adds, the first being 1."""
+        return self.left * self.shares[year - 1]
+
+    def left_this_year(self, spent: Budget) -> Budget:
+        """What may still be spent this year, given all that was spent so far."""
+        return self.open - spent if spent <= self.open else spent * 0
+
+    def refuse(self, spent: Budget, cost: Budget, what: str) -> None:
+        """Refuse a cost that takes from the years to come; `what` names the data set and its ledger."""
+        if not spent + cost <= self.open:
+            left = self.left_this_year(spent)
+            raise BudgetError(
+                f"{what} is in {self.words()} and has {left} left for it, but {cost} was requested; request less",
+                left,
+                cost,
+                remedy="next_year",
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, with exact fractions."""
+        each = [self.of_year(year).to_dict() for year in range(1, len(self.shares) + 1)]
+        return {"year": self.year, "years": each}
+
+    def words(self) -> str:
+        """The division in one line."""
+        each = ", ".join(str(self.of_year(year)).partition(" (")[0] for year in range(1, len(self.shares) + 1))
+        return f"year {self.year} of {len(self.shares)} ({each})"
+
+
+def shares_of(years: int, parts: Sequence[Any] | None = None) -> tuple[Fraction, ...]:
+    """The share of each year: equal ones, or in proportion to the `parts`, of which there is one for each year.
+
+    >>> shares_of(2), shares_of(2, ["2", 1])
+    ((Fraction(1, 2), Fraction(1, 2)), (Fraction(2, 3), Fraction(1, 3)))
+    """
+    if isinstance(years, bool) or not isinstance(years, int) or not 1 <= years <= MOST_YEARS:
+        raise PradeError(f"years is {years!r}; give a whole number from 1 to {MOST_YEARS}")
+    numbers = [Fraction(1)] * years if parts is None else [exact(part, "a share") for part in parts]
+    if len(numbers) != years or min(numbers) <= 0:
+        raise PradeError(
+            f"shares are {', '.join(map(str, parts or ()))} for {years} years; give one positive number for each year"
+        )
+    return tuple(number / sum(numbers) for number in numbers)
+
+
+# ---------------------------------------------------------------------- records
+
 
 State = Literal["reserved", "failed", "drawing", "committed", "imported", "returned"]
 
@@ -182,7 +262,7 @@ class Records:
         """Apply all events of a chain; BrokenChain if one of them cannot follow those before it."""
         records = cls(heads=chain.heads)
         for number, event in enumerate(chain.events):
-            records.apply(event, chain.heads[number] if chain.heads else None)
+            records.apply(event, chain.heads[number])
         return records
 
     def apply(self, event: Event, head: Head | None) -> None:
@@ -348,3 +428,91 @@ def spending(records: Records, recorded: Dataset, plan_hash: str, cost: Budget, 
 def whole_path(folder: str | PathLike[str] | None) -> str | None:
     """The path of a release as an event names it; None stays None."""
     return None if folder is None else str(Path(folder).absolute())
+
+
+# ---------------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Everything a ledger records about one data set at one moment; `head` is the head of its chain then."""
+
+    dataset: Dataset
+    entries: tuple[Entry, ...]
+    remaining: Budget
+    head: Head | None
+
+    @property
+    def spent(self) -> Budget:
+        """The cap minus the remaining budget."""
+        return self.dataset.cap - self.remaining
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, with budgets as exact fractions."""
+        recorded = self.dataset
+        return {
+            "dataset": recorded.name,
+            "unit": recorded.unit.to_dict(),
+            "promise": recorded.unit.promise(),
+            "cap": recorded.cap.to_dict(),
+            "raises": [
+                {**vars(each), "was": each.was.to_dict(), "cap": each.cap.to_dict()} for each in recorded.raises
+            ],
+            **({} if recorded.division is None else {"division": recorded.division.to_dict()}),
+            "spent": self.spent.to_dict(),
+            "remaining": self.remaining.to_dict(),
+            "head": self.head and self.head.to_dict(),
+        }
+
+    def words(self, where: str | None = None) -> str:
+        """The account as text: the promise, what was asked, what it cost and what remains.
+
+        With `where`, the path of the ledger, it is the custodian's own account, which also names the releases' folders
+        and lists failures and what was given back. Without, it is for everybody, and no noise protects what these tell.
+        """
+        recorded = self.dataset
+        lines = [
+            f"Data set {recorded.name}",
+            *([f"  ledger     {where}"] if where else []),
+            f"  head       {self.head or 'none: written by version 0.1; the chain starts with the next entry'}",
+            f"  promise    {recorded.unit.promise()}",
+            f"  cap        {recorded.cap}",
+            *(f"  raised     {each.time}, from {each.was} to {each.cap}: {each.reason}" for each in recorded.raises),
+            *([] if recorded.division is None else [f"  years      {recorded.division.words()}"]),
+            f"  spent      {self.spent}",
+            f"  remaining  {self.remaining}",
+        ]
+        entries = [entry for entry in self.entries if where or entry.returned is None]
+        for entry in entries:
+            lines += [
+                f"Entry {entry.id}, {entry.created}",
+                f"  asked      {entry.note or '(no note)'}",
+                f"  plan       {entry.plan_hash}",
+                f"  cost       {entry.cost}",
+                *(_of_the_run(entry) if where else []),
+                f"  {_outcome(entry, bool(where))}",
+            ]
+        return "\n".join(lines if entries else [*lines, "No entries: nothing has been released."])
+
+
+def _of_the_run(entry: Entry) -> list[str]:
+    """What only the custodian learns."""
+    return [
+        *([f"  folder     {entry.folder}"] if entry.folder else []),
+        *(f"  failure    {each.time}, stage {each.stage}, {each.kind}" for each in entry.failures),
+        *(f"  resumed    {time}" for time in entry.resumed),
+    ]
+
+
+def _outcome(entry: Entry, own: bool) -> str:
+    if entry.state == "committed":
+        return f"committed  {entry.committed}, measurements {entry.measurements_hash}"
+    if entry.state == "imported":
+        return f"imported   {entry.origin}, measurements {entry.measurements_hash}"
+    if entry.returned is not None:
+        return f"returned   {entry.returned.time}, nothing is spent: {entry.returned.reason}"
+    if own and entry.resumable:
+        why = "the last run failed" if entry.state == "failed" else "the run is in progress or was interrupted"
+        return f"{entry.state:<11}spent, but no noise was drawn: {why}; it can be resumed or given back"
+    state = entry.state if own else "reserved"
+    return f"{state:<11}spent, but no measurements are recorded: the run is in progress or was interrupted"

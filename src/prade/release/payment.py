@@ -1,0 +1,235 @@
+"""What a run has spent: every failure of a run ends with it.
+
+The sentence is a note of the exception (`BaseException.add_note`), so that it also goes with interruptions and with
+errors of other libraries. Python shows notes below an error's message, and the command line ends its message with it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+from prade.core.errors import DataError, Remedy
+from prade.planning.plan import Plan
+from prade.planning.task import Task
+from prade.privacy.budget import Budget
+from prade.privacy.dataset_names import confusable
+from prade.privacy.ledger import Ledger
+from prade.privacy.ledger.file import Head
+from prade.privacy.ledger.records import Claim, Entry
+from prade.privacy.protection import Unit
+from prade.release.release import MANIFEST, MEASUREMENTS, PLAN, Release, claim_of, head_after, note_of, read_manifest
+
+BEGINNING = "In this run "
+NOTHING = f"{BEGINNING}nothing was spent"
+
+
+class Spending:
+    """What a run has spent so far, by the ledger's record, and where to find what it paid for."""
+
+    def __init__(self) -> None:
+        self._cost: Budget | None = None
+        self._places: tuple[Path, ...] = ()
+        self._words = NOTHING
+
+    @property
+    def paid(self) -> bool:
+        """Whether the ledger has recorded the run's cost."""
+        return self._cost is not None
+
+    @property
+    def sentence(self) -> str:
+        """What was spent. It is in the first place with a complete release, or else only in the ledger."""
+        if self._cost is None:
+            return self._words
+        folders = (str(place) for place in self._places if (place / MANIFEST).is_file())
+        return f"{BEGINNING}{self._cost} was spent; it is in {next(folders, self._words)}"
+
+    def reserve(self, cost: Budget, ledger: str) -> None:
+        """The ledger has recorded the cost, and no noise is drawn yet: nothing has been released."""
+        self._words = (
+            f"{BEGINNING}{cost} was reserved in {ledger}, and nothing was released: measure the same plan into the "
+            "same folder, which goes on without paying again, or give it back with `prade ledger return`"
+        )
+
+    def lose(self, entry: Entry, ledger: Path) -> None:
+        """While this run counted, another one drew the entry's noise, or the custodian gave the entry back."""
+        self._words = NOTHING
+        if entry.returned is None:
+            self._words = (
+                f"{BEGINNING}{entry.cost} was reserved in {ledger} as entry {entry.id}, for which another run draws "
+                "noise: measure the same plan into the same folder to get its release"
+            )
+
+    def pay(self, cost: Budget, ledger: str, *places: Path) -> None:
+        """The ledger has recorded the cost of a release that is, or will be, in one of the places."""
+        self._cost, self._places, self._words = cost, places, f"{ledger}, and no noisy counts were saved"
+
+    def doubt(self, cost: Budget, ledger: Path) -> None:
+        """The ledger failed while it recorded the cost, and cannot be read now."""
+        self._words = f"{BEGINNING}{cost} may have been spent: {ledger} will tell, once it can be read"
+
+    def pay_nothing(self) -> None:
+        """The ledger failed, but it can be read, and it did not record the cost."""
+        self._words = NOTHING
+
+
+_current: ContextVar[Spending | None] = ContextVar("spending", default=None)
+
+
+@contextmanager
+def spending_stated() -> Iterator[Spending]:
+    """State what was spent with every exception that leaves the block. A block inside another one shares its spending.
+
+    >>> try:
+    ...     with spending_stated():
+    ...         raise ValueError("the disk is full")
+    ... except ValueError as error:
+    ...     print(error, spending_of(error), sep=". ")
+    the disk is full. In this run nothing was spent
+    """
+    if (outer := _current.get()) is not None:
+        yield outer
+        return
+    spending = Spending()
+    token = _current.set(spending)
+    try:
+        yield spending
+    except BaseException as error:
+        error.add_note(spending.sentence)
+        raise
+    finally:
+        _current.reset(token)
+
+
+def spending_of(error: BaseException) -> str | None:
+    """What the run that ended with this exception spent; None if it was not a run."""
+    return next((note for note in getattr(error, "__notes__", ()) if note.startswith(BEGINNING)), None)
+
+
+# ---------------------------------------------------------------------- releases that the ledger does not have
+
+
+_OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}
+
+
+class Terms(NamedTuple):
+    """What a run without a plan spends, on which data set, with which unit of protection."""
+
+    dataset: str
+    budget: Budget
+    unit: Unit
+
+
+def need_on_record(plan: Plan | Task | Terms, target: Path, ledger: Ledger) -> None:
+    """Refuse to spend if the ledger lacks a release of the data set that lies at `target` or next to it."""
+    dataset = plan.dataset
+    known, own = ledger.knows(dataset), ledger.head()
+    missing = [each for each in _releases(dataset, target) if not (known and _recorded(dataset, each, ledger))]
+    if not missing:
+        return
+    first = missing[0]
+    if own is not None and first.claim.origin.ledger == own.ledger:
+        trouble = (
+            f"{ledger.path} is an old copy, or its end was cut off: entry {first.claim.entry} of this ledger paid for "
+            f"{first.folder}, which names an event that the ledger does not have. Restore the newest copy"
+        )
+    else:
+        trouble = (
+            f"{first.folder} is a release of data set {dataset!r} that {ledger.path} does not have on record: "
+            f"{first.claim.origin} paid for it. Use that ledger"
+        )
+    opening = "" if known else f"{open_command(plan, ledger.path)} && "
+    folders = [str(each.folder) for each in missing]
+    command = shlex.join(["prade", "ledger", "import", *folders, "--ledger", str(ledger.path)])
+    cap = "" if known else " (with a cap that covers what was spent)"
+    raise DataError(f"{trouble}; or, if it is lost, put what was spent on record{cap}: {opening}{command}")
+
+
+def import_release(ledger: Ledger, folder: str | PathLike[str]) -> Entry:
+    """Record in a ledger a release that another ledger paid for, or that this one paid for before it lost its end."""
+    path = Path(folder)
+    plan, claim, after = Release.load(path).plan, claim_of(read_manifest(path)), head_after(path)
+    return ledger.record_import(plan.dataset, plan.unit, plan.budget, claim, after, note_of(plan), str(folder))
+
+
+def not_entered(plan: Plan | Task, ledger: Ledger) -> DataError:
+    """The error for a data set that the ledger does not know."""
+    command = f"{open_command(plan, ledger.path)} (its cap is what this plan costs; you decide how much it should be)"
+    message = f"{ledger.path} does not know data set {plan.dataset!r}, so nothing was measured"
+    return DataError(message, remedy=Remedy("cap", command))
+
+
+def open_command(plan: Plan | Task | Terms, ledger: Path) -> str:
+    """The command that enters a run's data set in a ledger, with the run's cost as its cap."""
+    unit, words = plan.unit, ["prade", "ledger", "open", plan.dataset]
+    for name, amount in plan.budget.to_dict().items():
+        if name != "kind":
+            words += [_OPTIONS[name], amount]
+    words += ["--max-rows-per-person", str(unit.max_rows)]
+    if unit.person_id is not None:
+        words += ["--person-id", unit.person_id]
+    if unit.per_group is not None:
+        words += ["--max-rows-per-group", str(unit.per_group)]
+    if unit.neighbours != "add-remove":
+        words += ["--neighbours", unit.neighbours]
+    return shlex.join([*words, "--ledger", str(ledger)])
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    """A release next to the new one: which entry paid for it and, if it is finished, the ledger's head after that."""
+
+    folder: Path
+    dataset: str
+    claim: Claim
+    after: Head | None
+
+
+def _releases(dataset: str, target: Path) -> Iterator[_Neighbour]:
+    """The releases of a data set at `target` and next to it, including those that a run left sealed and unfinished."""
+    for folder in sorted(target.parent.iterdir()) if target.parent.is_dir() else ():
+        release = _release(folder)
+        if release is not None and (release.dataset == dataset or confusable(release.dataset, dataset)):
+            yield release
+
+
+def _release(folder: Path) -> _Neighbour | None:
+    """What the release in a folder says about its ledger; None for a folder that is not a release.
+
+    An unreadable release may belong to any data set. If it were skipped, a run might spend although the ledger lacks a
+    release, so it is an error: someone who knows the folder can repair it or move it away. A folder that this user may
+    not enter, such as lost+found, was not written by a run of this user and is skipped.
+    """
+    try:
+        if not (folder / MANIFEST).is_file():  # opening a pipe of that name would block
+            return None
+        manifest = read_manifest(folder)
+        # version 0.1 did not normalise names
+        dataset = unicodedata.normalize("NFKC", str(manifest.get("dataset")))
+        return _Neighbour(folder, dataset, claim_of(manifest), head_after(folder))
+    except OSError:
+        return None
+    except DataError as error:
+        # A run may have just renamed its folder, and other programs use files of that name.
+        if not any((folder / name).exists() for name in (MEASUREMENTS, PLAN)):
+            return None
+        raise DataError(
+            f"{error.args[0]}; or move {folder} elsewhere: prade spends nothing next to a release that it cannot read, "
+            "which may be one of the same data set"
+        ) from None
+
+
+def _recorded(dataset: str, release: _Neighbour, ledger: Ledger) -> bool:
+    """Whether the ledger imported a release, or paid for it and still has all events that the release names."""
+    entry = ledger.paid(dataset, release.claim)
+    if entry is None or entry.origin is not None:
+        return entry is not None
+    return release.after is None or ledger.has(release.after)
