@@ -20,8 +20,8 @@ import numpy as np
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
+from prade.data.declare.groups import RecurringGroups
 from prade.data.public.public import Public
-from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.totals import FEWEST_ROWS
@@ -126,7 +126,7 @@ class CloserLook:
 
     def _prior_above(self, by: Columns, stand_in: int) -> Floats:
         chosen, above = self.rehearsal.stand_ins[stand_in], self._above(by, stand_in)
-        baseline = PublicBaseline(chosen.public, RecurringGroups.of(chosen.public, chosen.groups.level(by)))
+        baseline = PublicBaseline(chosen.public, RecurringGroups.of(chosen.public.groups, chosen.groups.level(by)))
         errors = [
             baseline.error(self._truth_above(stand_in, above, group), group, self.rehearsal.pairs)
             for group in range(min(int(above.max()) + 1, MOST_ABOVE))
