@@ -26,7 +26,7 @@ from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Expected
 from prade.planning.task import Wanted, wanted_of
 from prade.sampling.table import sample_groups
-from prade.tuning.expected_targets import expected_of_targets
+from prade.tuning.expectation import expected_of_targets
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import tune
 

@@ -120,6 +120,7 @@ class StandInTargets:
     def __init__(self, errors: WantedErrors, stand_in: StandIn) -> None:
         self.errors = errors
         self.stand_in = stand_in
+        self.most_summed = MOST_SUMMED
         finest = stand_in.groups.level(stand_in.groups.names)
         self.levels: list[Grouping] = [stand_in.groups.level(each.by) for each in errors.wanted]
         self.above: list[Ints] = [finest.above(level) for level in self.levels]
@@ -170,7 +171,7 @@ def errors_in(
     last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
     support, groups = descent.foundation.support, len(targets.stand_in.groups)
     cells = [_as_counted(targets.errors.cells(k, support.public.prior.codes)) for k in range(len(targets.errors))]
-    summed = above if groups <= MOST_SUMMED else []
+    summed = above if groups <= targets.most_summed else []
     found = np.zeros((len(scored), len(targets.errors)))
 
     def of_group(made: GroupEstimate) -> tuple[float, list[float], list[Floats]]:

@@ -11,9 +11,8 @@ from prade.data.declare.schema import Schema
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload
-from prade.tuning.effort import Effort
+from prade.tuning.effort import Effort, work_of
 from prade.tuning.tune import Tuner
-from prade.tuning.work import work_of
 
 SCHEMA = Schema.from_mbi({"a": 40, "b": 40, "c": 40, "d": 2, "e": 30})
 GROUPS = Groups.of({"STATE": [1, 1, 2, 2], "PLACE": [1, 2, 3, 4]})
@@ -72,8 +71,7 @@ def test_it_is_the_same_for_any_number_of_threads(data):
     task = Task("people", data.schema, 5, Unit(1), ["STATE", "PLACE"], data.groups)
     found = set()
     for threads in (1, 4):
-        with Tuner(task, data.public, execution=Execution(threads)) as tuner:
-            found.add(tuner.tune(task.budget, Effort.of(0.5)).effort)
+        found.add(Tuner(task, data.public, execution=Execution(threads)).tune(task.budget, Effort.of(0.5)).effort)
     assert len(found) == 1
     assert 0 < found.pop() <= 0.5
 
