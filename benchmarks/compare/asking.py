@@ -16,7 +16,7 @@ import numpy as np
 from prade import Budget, Part, Schema, Unit
 from prade.core.arrays import PreciseMean
 from prade.core.numbers import exact, float_above
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.measuring.noise import add_noise
 from prade.measuring.source import count, open_source
 from prade.queries.parts import Marginal, everybody

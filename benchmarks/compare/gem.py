@@ -16,8 +16,7 @@ from prade import Part, Workload
 from prade.core.arrays import Ints, smallest_unsigned
 from prade.core.execution import single_threaded_blas
 from prade.core.numbers import exact
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.release.release import Measurement
 
 Singles = NDArray[np.float32]

@@ -32,8 +32,7 @@ from compare.asking import Table, gain
 from prade import Part, Workload
 from prade.core.numbers import exact
 from prade.data.declare.schema import Schema
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 
 Known = Sequence[tuple[Part, np.ndarray]]
 

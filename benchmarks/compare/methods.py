@@ -20,9 +20,7 @@ from compare.asking import TOTAL_SHARE, Table, dependence, joint, misfit
 from prade import Schema, Workload
 from prade.core.arrays import Floats, distinct_rows, mass_per_cell, smallest_unsigned
 from prade.core.numbers import exact
-from prade.data.encoding import Coded
-from prade.data.joint import joint_codes
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior, joint_codes
 from prade.queries.parts import Marginal
 from prade.release.release import Measurement
 

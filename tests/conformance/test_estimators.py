@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from prade import DataError, EstimationError, Schema, Workload, WorkloadError
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import fit_many
 from prade.estimating.estimate import Estimate, Report, Status
 from prade.estimating.ide import IDE

@@ -17,8 +17,7 @@ from compare.rehearsal import low_marginals
 from compare.systems import Task
 from jobs import Job
 from prade import Column, Schema, Unit
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.data.read.tables import write_table
 from prade.queries.parts import Marginal
 

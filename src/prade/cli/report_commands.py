@@ -194,7 +194,7 @@ def _together(answers: list[pa.Table]) -> pa.Table:
     """All answers in one table, with the columns of all; those of other questions are null."""
     import pyarrow as pa
 
-    from prade.data.cells import texts_of
+    from prade.data.read.cells import texts_of
 
     if len(answers) == 1:
         return answers[0]

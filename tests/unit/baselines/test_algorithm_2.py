@@ -16,7 +16,7 @@ from prade import Ask, Budget, Groups, Ledger, Level, Plan, Release, Schema, Tas
 from prade.baselines.algorithm_2 import Algorithm2, asked_totals
 from prade.cli import main as cli
 from prade.core.errors import DataError, EstimationError, PradeError
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.data.read.files import schema_of
 from prade.data.read.tables import read_table, write_table

@@ -18,9 +18,9 @@ from click.testing import CliRunner
 from prade import Ask, Budget, DataError, Groups, Level, Release, Schema, Workload, score
 from prade.cli import main as cli
 from prade.core.execution import Execution
-from prade.data.prior import Prior
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import Prior
 from prade.data.read.tables import read_table, write_table
-from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
@@ -307,7 +307,7 @@ def test_the_public_tables_distance_is_that_of_the_public_baseline(estimates, re
     found = truth_of(estimates, folder / "private.parquet", *drawn)
     true, group = coded_rows(release.plan, folder / "private.parquet")
     public, pairs = estimates.public.prior, chosen_pairs(SCHEMA.coded)
-    baseline = PublicBaseline(estimates.public, RecurringGroups.of(estimates.public, release.plan.groupings[-1]))
+    baseline = PublicBaseline(estimates.public, RecurringGroups.of(estimates.public.groups, release.plan.groupings[-1]))
     assert [baseline.own(g).any() for g in range(3)] == [True, True, False]
     for g in range(3):
         alone = Prior(SCHEMA, public.codes, baseline.weights(g) / baseline.weights(g).sum())
