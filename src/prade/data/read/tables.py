@@ -89,7 +89,7 @@ def _has_only_arrow_interface(source: Any) -> bool:
 
 def table_columns(source: Any) -> pa.Table | Columns:
     """As `read_table` without guessed types; of parquet files and data sets, one column at a time."""
-    from prade.data.cell_types import replace_invalid_utf8
+    from prade.data.read.cells import replace_invalid_utf8
 
     path = Path(source) if isinstance(source, (str, PathLike)) else None
     if isinstance(source, Columns):
