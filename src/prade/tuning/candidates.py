@@ -21,7 +21,7 @@ from prade.data.information import Information
 from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.privacy.budget import Law
+from prade.privacy.noise_law import NoiseLaw
 from prade.queries.parts import Marginal
 from prade.tuning.choice import Change, Choice
 from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
@@ -85,7 +85,7 @@ class Candidates:
         other.plan_of = plan_of
         return other
 
-    def simplest(self, law: Law | None = None) -> Choice:
+    def simplest(self, law: NoiseLaw | None = None) -> Choice:
         """All one-way tables at the last level, and the smallest share for the totals that tells them well enough.
 
         Where none does, the share with the least risk, the largest of several: perhaps numbers of rows alone, as noise
@@ -130,7 +130,7 @@ class Candidates:
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             for weights in OWN:
                 yield self._settings(best, "own", weights)
-        if smoothed and self.plan_of(best()).law == "laplace":
+        if smoothed and not self.plan_of(best()).law.squared:
             yield self._settings(best, "posterior", ("laplace", "linear"))
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))

@@ -9,7 +9,7 @@ from fractions import Fraction
 from prade.data.declare.schema import Schema
 from prade.planning.questions import Ask, Level, favoured_asks, weighted_asks
 from prade.planning.settings import Settings
-from prade.privacy.budget import Law
+from prade.privacy.noise_law import NoiseLaw
 from prade.queries.parts import Marginal, Part
 from prade.queries.workload import Workload
 from prade.tuning.gain import Columns
@@ -34,7 +34,7 @@ class Choice:
     settings: Settings = field(default_factory=Settings)
     weighted: bool = False
     everybody: bool = False
-    law: Law | None = None
+    law: NoiseLaw | None = None
     first: tuple[tuple[Part, ...], ...] = ()
     times: Fraction = Fraction(1)
 

@@ -16,7 +16,8 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.errors import many
 from prade.planning.plan import Plan
-from prade.privacy.budget import Budget, Law
+from prade.privacy.budget import Budget
+from prade.privacy.noise_law import LAPLACE, NoiseLaw
 from prade.tuning.choice import Change, Choice
 from prade.tuning.gain import Columns, predicted_rest, telling_parts
 
@@ -40,9 +41,9 @@ class Candidates(Protocol):
         """Variance of the noise in the shares of the last level's cells."""
 
 
-def laws_within(budget: Budget) -> tuple[Law | None, ...]:
+def laws_within(budget: Budget) -> tuple[NoiseLaw | None, ...]:
     """The laws worth trying; None is the usual one. Under zCDP, Laplace noise only doubles the variance."""
-    return ("laplace", None) if budget.kind == "approx" else (None,)
+    return (LAPLACE, None) if budget.kind == "approx" else (None,)
 
 
 def with_least_noise(candidates: Candidates, choice: Choice) -> Choice:
