@@ -24,10 +24,10 @@ from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import published_plan, published_rows
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution, cores
-from prade.data.encoding import Coded, encode
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import Coded, encode
 from prade.data.public.public import Public, group_columns
 from prade.data.read.tables import read_table, write_table
-from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
@@ -131,10 +131,10 @@ class Job:
             settings = replace(plan.settings or Settings(), extra=0.0, unseen=False)
             found = Estimates.of(self.release(plan, Path(folder)), self.rows, settings, execution=Execution(THREADS))
             rows = found.support.public  # large tables are thinned
-            own, weights = RecurringGroups.of(rows, plan.groupings[-1]), rows.prior.weights
+            own, weights = RecurringGroups.of(rows.groups, plan.groupings[-1]), rows.prior.weights
 
             def as_it_is(_: int, group: int) -> np.ndarray:
-                mine = np.where(own.rows(rows, group), weights, 0.0) if own.recurs[group] else weights
+                mine = np.where(own.rows(rows.group, group), weights, 0.0) if own.recurs[group] else weights
                 return mine / mine.sum()
 
             found.weights = as_it_is  # in the place of what was estimated

@@ -25,7 +25,7 @@ import numpy as np
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import asked_totals, published_plan, published_rows
 from prade.core.execution import Execution
-from prade.data.encoding import Coded, encode
+from prade.data.public.joint import Coded, encode
 from prade.data.public.public import Public
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.kept_estimates import estimates_of

@@ -32,8 +32,7 @@ from prade import Budget, Part, Workload
 from prade.baselines.base import ask_total, number_of_rows
 from prade.core.numbers import exact
 from prade.data.declare.schema import Schema
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.measuring.adaptive.session import Door, Gain
 
 Known = Sequence[tuple[Part, np.ndarray]]

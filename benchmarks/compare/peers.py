@@ -20,8 +20,7 @@ from compare.jam import Graphical, Jam
 from compare.rehearsal import low_marginals, opened
 from compare.systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, joined, released, with_group_column
 from prade import Part, Schema
-from prade.data.encoding import Coded, encode
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior, encode
 from prade.measuring.adaptive.session import adaptive
 from prade.queries.parts import Marginal
 from prade.release.release import Measurement

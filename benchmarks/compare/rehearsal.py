@@ -15,11 +15,9 @@ import pyarrow as pa
 from jobs import Job, kept
 from prade import Budget, Ledger, Schema, Workload
 from prade.baselines import Baseline, run
-from prade.data.encoding import Coded
-from prade.data.joint import Joint
-from prade.data.prior import Prior
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import Coded, Joint, Prior
 from prade.data.read.tables import read_table
-from prade.data.recurring_groups import RecurringGroups
 from prade.scoring.score import joint_errors
 
 REHEARSED = 4  # public groups
@@ -122,7 +120,7 @@ def staged(job: Job) -> Iterator[Stage]:
     raw = read_table(job.public, guess=False)
     sizes, half = np.bincount(public.group), rng.random(len(public)) < 0.5
     level = job.listed.level(job.listed.names)
-    same = bool(job.listed.names) and RecurringGroups.of(public, level).recurs.mean() > 0.5
+    same = bool(job.listed.names) and RecurringGroups.of(public.groups, level).recurs.mean() > 0.5
     rows = float(sizes[sizes > 0].mean()) if job.listed.names else float(len(public))
 
     def some(mask: np.ndarray) -> Prior:

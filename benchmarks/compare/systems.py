@@ -27,11 +27,9 @@ from prade.baselines import MWEM, Baseline, GEMPub, Histogram, PMWPub, PrivBayes
 from prade.baselines.algorithm_2 import published_plan, published_rows
 from prade.core.errors import PradeError
 from prade.core.execution import Execution
-from prade.data.encoding import Coded, encode
-from prade.data.joint import Joint
-from prade.data.prior import Prior
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import Coded, Joint, Prior, encode
 from prade.data.read.tables import read_table, write_table
-from prade.data.recurring_groups import RecurringGroups
 from prade.pipeline import sample
 from prade.sampling.draw import ordering
 from prade.sampling.draw import sample as drawn_rows
@@ -92,13 +90,13 @@ class Task:
 
     @cached_property
     def own(self) -> RecurringGroups:
-        return RecurringGroups.of(self.job.rows, self.job.listed.level(self.job.listed.names))
+        return RecurringGroups.of(self.job.rows.groups, self.job.listed.level(self.job.listed.names))
 
     def rows(self, group: int) -> Prior:
         """The public rows that a group starts from, one by one: its own, or all where it has none."""
         if not self.own.recurs[group] or not self.job.listed.names:
             return self.job.rows.prior
-        return self.job.rows.take(np.flatnonzero(self.own.rows(self.job.rows, group))).prior
+        return self.job.rows.take(np.flatnonzero(self.own.rows(self.job.rows.group, group))).prior
 
     def prior(self, group: int, own: float) -> Prior:
         """Those rows with weight `own` and all public rows with the rest, equal ones as one."""

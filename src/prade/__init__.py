@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from prade.scoring.score import Score as Score
     from prade.scoring.score import score as score
     from prade.synthesizer import Synthesizer as Synthesizer
-    from prade.tuning.exploration import Exploration as Exploration
+    from prade.tuning.explore import Exploration as Exploration
     from prade.tuning.explore import explore as explore
 
 _VERBS = ("plan", "measure", "estimate", "sample", "report")
@@ -61,7 +61,7 @@ _HOMES = {
     "CsvFile": "prade.data.read.csv",
     "Estimates": "prade.estimating.levels.estimates",
     "Execution": "prade.core.execution",
-    "Exploration": "prade.tuning.exploration",
+    "Exploration": "prade.tuning.explore",
     "Groups": "prade.data.declare.groups",
     "Ledger": "prade.privacy.ledger",
     "Level": "prade.planning.questions",

@@ -226,7 +226,7 @@ def _to_sample(
 
 
 def report(
-    release: Release | PathName,
+    source: Estimates | Release | PathName,
     path: PathName | None = None,
     *,
     truth: Any = None,
@@ -236,12 +236,12 @@ def report(
 ) -> Path:
     """Write one HTML page about a release that has estimates and synthetic rows, and return its path.
 
-    Without `path`, the page is written to the release folder. With `truth`, the true rows, the page also compares the
-    release with them; such a page is not private, and is written beside the folder. `geojson` is a file with outlines
-    of the groups for a map, and `geojson_key` names the property that identifies the group.
+    `source` is the release, its folder, or its estimates, which are then not read again. Without `path`, the page is
+    written to the release folder. With `truth`, the true rows, the page also compares the release with them; such a
+    page is not private, and is written beside the folder. `geojson` is a file with outlines of the groups for a map,
+    and `geojson_key` names the property that identifies the group.
     """
-    release = _release(release)
-    return write_report(release, path, truth=truth, geojson=geojson, geojson_key=geojson_key, execution=execution)
+    return write_report(source, path, truth=truth, geojson=geojson, geojson_key=geojson_key, execution=execution)
 
 
 # ---------------------------------------------------------------------- several stages in sequence
@@ -350,7 +350,7 @@ def synthesize(
     with spending_stated():
         fitted = fit(task, private, public, folder, terms, on_stage=on_stage, execution=execution)
         on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, execution=execution))
-        return report(fitted.release, execution=execution)
+        return report(fitted.estimates, execution=execution)
 
 
 def _release(release: Release | PathName) -> Release:

@@ -9,7 +9,7 @@ import pytest
 
 from prade import DataError, EstimationError, Schema, Workload
 from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import fit_many
 from prade.estimating.estimate import Estimate, Status
 from prade.estimating.layout import Layout

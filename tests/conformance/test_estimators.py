@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from prade import DataError, EstimationError, Schema, Workload, WorkloadError
 from prade.baselines import MWEM, PMWPub
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import fit_many
 from prade.estimating.estimate import Estimate, Report, Status
 from prade.estimating.ide import IDE

@@ -15,7 +15,7 @@ import json, pickle
 import pyarrow as pa
 from types import SimpleNamespace
 from prade import Budget, Schema, Unit, Workload
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes
 from prade.baselines import run as run_baseline
 from prade.measuring.adaptive import session as door_module

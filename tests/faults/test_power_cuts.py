@@ -118,7 +118,7 @@ def test_adaptive_answers_are_paid_for_and_not_lost_once_they_are_committed(driv
         LEFT
         + """
 from prade import Budget
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.baselines import Histogram
 from prade.baselines import run as run_baseline
 

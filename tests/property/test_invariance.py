@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import prade.estimating.bundles
 from prade import Schema, Workload
 from prade.baselines import MWEM, PMWPub
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP

@@ -23,7 +23,7 @@ from prade import Budget, Column, Schema, Synthesizer, Unit, Workload
 from prade.baselines import MWEM, Histogram, PrivBayes
 from prade.baselines import run as run_baseline
 from prade.core.execution import Execution
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.data.read.tables import write_table
 from worlds.observation import Observed, differences, observing, run_command
 from worlds.plans import ledger_for

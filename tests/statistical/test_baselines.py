@@ -18,7 +18,7 @@ from scipy import stats
 
 from prade import Budget, Ledger, Schema, Unit, Workload
 from prade.baselines import MWEM, Histogram, PrivBayes
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.measuring.adaptive.selection import select, selection_scale
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
 from prade.measuring.noise import add_noise

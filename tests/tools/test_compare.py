@@ -15,7 +15,7 @@ from compare import box, comparison, entrants, page, peers
 from compare.run import scored
 from compare.systems import MOST_GROUPS, Drawn, Task
 from prade import Column, Schema, Unit
-from prade.data.encoding import Coded
+from prade.data.public.joint import Coded
 
 WRITE = (
     "import json, sys; json.dump({'seconds': 1.0, 'GiB': 0.5, 'errors': [0.25], 'groups': [0]}, open(sys.argv[1], 'w'))"

@@ -15,8 +15,7 @@ from compare.systems import Task
 from jobs import Job
 from prade import Budget, Column, Ledger, Schema, Unit
 from prade.baselines import PrivBayes
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.data.read.tables import write_table
 from prade.measuring.adaptive.session import adaptive
 

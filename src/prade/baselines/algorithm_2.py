@@ -25,9 +25,8 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError, PradeError
-from prade.data.encoding import Coded
-from prade.data.information import Information
-from prade.data.prior import Prior
+from prade.data.public.information import Information
+from prade.data.public.joint import Coded, Prior
 from prade.data.public.public import Public
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout

@@ -20,7 +20,7 @@ from prade.privacy.ledger import Ledger
 from prade.queries.parts import Part, everybody
 
 if TYPE_CHECKING:
-    from prade.data.prior import Prior
+    from prade.data.public.joint import Prior
     from prade.estimating.layout import Layout
     from prade.privacy.budget import Budget
     from prade.privacy.protection import Unit
@@ -70,7 +70,7 @@ def run(
 
     >>> import pyarrow
     >>> from prade import Budget, Ledger, Schema, Unit
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> from prade.baselines import Histogram
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> ledger = Ledger("people.ledger")

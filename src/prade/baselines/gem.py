@@ -17,8 +17,7 @@ from prade.core.arrays import Ints, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.core.execution import single_threaded_blas
 from prade.core.numbers import exact
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.estimating.base import check
 from prade.measuring.adaptive.session import Door, Misfit
 from prade.privacy.budget import Budget

@@ -11,7 +11,7 @@ import numpy as np
 from prade.baselines.base import ask_total, check_settings, judged, number_of_rows
 from prade.core.errors import EstimationError
 from prade.core.numbers import exact
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from prade.queries.parts import Part
 from prade.queries.workload import Workload
 
 if TYPE_CHECKING:
-    from prade.data.prior import Prior
+    from prade.data.public.joint import Prior
     from prade.estimating.estimate import Estimate
     from prade.estimating.layout import Layout
     from prade.release.release import Measurement
@@ -48,7 +48,7 @@ class MWEM:
 
     >>> from prade import Schema
     >>> from prade.release.release import Measurement
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> workload = Workload.all_marginals(schema, 1)
     >>> mwem = MWEM(workload, rounds=2, passes=100, iterate="last")

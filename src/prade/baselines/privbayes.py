@@ -14,9 +14,7 @@ from prade.baselines.base import ask_total, check_settings, judged, number_of_ro
 from prade.core.arrays import Floats, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.core.numbers import exact
-from prade.data.encoding import Coded
-from prade.data.joint import joint_codes
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior, joint_codes
 from prade.measuring.adaptive.session import Dependence, Door
 from prade.privacy.budget import Budget
 from prade.queries.parts import Marginal, Part

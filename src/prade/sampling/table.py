@@ -25,12 +25,11 @@ from prade.core.arrays import Chances, Ints, shared_out, smallest_unsigned
 from prade.core.errors import DataError, EstimationError, PradeError, closest
 from prade.core.execution import Execution, Shared, WorkersError
 from prade.core.numbers import whole
-from prade.data.cell_types import python_values
-from prade.data.cells import is_text, texts_of
 from prade.data.declare.column import Column
-from prade.data.encoding import Coded
-from prade.data.matching import code_cells
+from prade.data.public.joint import Coded
 from prade.data.public.table import PublicTable
+from prade.data.read.cells import is_text, python_values, texts_of
+from prade.data.read.coding import code_cells
 from prade.data.read.files import noted_share
 from prade.data.read.frames import Frame, Like
 from prade.data.read.tables import plain_cells

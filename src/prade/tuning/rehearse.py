@@ -120,16 +120,15 @@ class Rehearsal:
         among = [every[k] for k in sorted(chosen)]
         return cls(kind, stand_ins, among, scored=scored, bias=bias, threads=threads, wanted=wanted)
 
-    def changed(self, stand_ins: Sequence[StandIn] | None = None, *, threads: int | None = None) -> Rehearsal:
-        """The same rehearsal with other stand-ins, or another number of threads."""
-        chosen = self.stand_ins if stand_ins is None else stand_ins
+    def changed(self, stand_ins: Sequence[StandIn], *, threads: int) -> Rehearsal:
+        """The same rehearsal with other stand-ins and another number of threads."""
         return Rehearsal(
             self.kind,
-            chosen,
+            stand_ins,
             self.pairs,
             scored=self.scored,
             bias=self.bias,
-            threads=threads or self.threads,
+            threads=threads,
             wanted=self.wanted,
         )
 

@@ -15,7 +15,7 @@ from prade.baselines.algorithm_2 import (
     published_workloads,
 )
 from prade.core.errors import EstimationError, PradeError
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.data.read.tables import read_table
 from prade.scoring.score import score

@@ -15,7 +15,7 @@ import pytest
 
 from prade import Budget, BudgetError, DataError, EstimationError, Ledger, PradeError, Schema, Unit, Workload, score
 from prade.baselines import MWEM, GEMPub, Histogram, PMWPub, PrivBayes, run
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive, answered
 from prade.measuring.noise import add_noise

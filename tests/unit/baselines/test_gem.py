@@ -10,8 +10,7 @@ import pytest
 from prade import Budget, EstimationError, Ledger, Schema, Unit, Workload
 from prade.baselines import GEMPub, run
 from prade.baselines.gem import _Network, _Tables
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3, "c": 4})

@@ -17,7 +17,7 @@ import prade
 from prade import Budget, DataError, Plan, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
 from prade.core.files import BLOCK, OPENING, content_hash, find_duplicate, refuse_duplicates
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.data.public.table import PublicFiles
 from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure

@@ -7,7 +7,7 @@ import pytest
 
 from prade import Budget, Ledger, Level, Plan, PradeError, Schema, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.measuring.adaptive.session import adaptive
 from prade.measuring.run import measure
 from prade.privacy.budget import epsilon_of, rho_within

@@ -16,7 +16,7 @@ from prade.baselines import Histogram
 from prade.baselines import run as run_baseline
 from prade.cli import main as cli
 from prade.core.errors import DataError, PradeError
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.planning.plan import Plan

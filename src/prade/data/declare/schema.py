@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 from prade.core.errors import PradeError, SchemaError, closest, names_of
 from prade.data.declare.column import Column
+from prade.data.declare.draft import proposed_links
 from prade.data.declare.groups import Groups
 
 __all__ = ["Column", "Schema"]
@@ -218,7 +219,7 @@ class Schema:
         binned: list it in `groups` or `skip`, or increase `max_values`. Numeric columns are linked where one is hardly
         ever above the other.
         """
-        from prade.data.declare.draft import infer_columns, proposed_links
+        from prade.data.declare.draft import infer_columns
 
         columns = infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins)
         return cls(columns, linked=proposed_links(columns, table))
