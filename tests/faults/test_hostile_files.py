@@ -18,7 +18,7 @@ from prade.cli.main import UNFORESEEN, every_command
 from prade.core.errors import SchemaError
 from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
-from prade.data.encoding import outside as outside_of
+from prade.data.public.joint import outside as outside_of
 from prade.data.public.public import Public
 from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
@@ -374,7 +374,7 @@ def test_damaged_public_rows(tmp_path, change):
     ids=case,
 )
 def test_a_damaged_estimate(tmp_path, change):
-    from prade.data.prior import Prior
+    from prade.data.public.joint import Prior
     from prade.estimating.posterior_mode import MAP
     from prade.release.release import Measurement
 

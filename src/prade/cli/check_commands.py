@@ -81,7 +81,7 @@ def _check_public(
     """Show how public files fit a schema."""
     from prade.data.declare.groups import Groups
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import outside
+    from prade.data.public.joint import outside
     from prade.data.public.table import PublicTable
     from prade.planning.plan import groups_with_public_rows, left_out_in_words, unlisted_groups
     from prade.planning.task import recurring_names

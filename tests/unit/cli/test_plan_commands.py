@@ -261,7 +261,7 @@ def test_a_plan_makes_sure_that_values_can_be_drawn(rows, tmp_path, monkeypatch)
     def refuse(*_, **__):
         raise ValueError("no values")
 
-    monkeypatch.setattr("prade.data.decoding.Decoder.fit", refuse)
+    monkeypatch.setattr("prade.data.public.decode.Decoder.fit", refuse)
     call(*measuring(rows, ["public.csv"]), "-o", tmp_path / "plan.toml", code=1)
     assert not (tmp_path / "plan.toml").exists()
 

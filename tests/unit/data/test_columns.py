@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Column, DataError, Schema
-from prade.data.columns import Columns
-from prade.data.encoding import outside
 from prade.data.public import table as public_files
+from prade.data.public.joint import outside
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
 from prade.data.read import tables as csv_columns
+from prade.data.read.cells import Columns
 from prade.data.read.csv import CsvFormat
 from prade.data.read.tables import csv_columns as columns_of_csv
 from prade.data.read.tables import read_table, table_columns, write_table

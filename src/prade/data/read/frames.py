@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from prade.core.errors import DataError
-from prade.data.cells import one_piece
-from prade.data.columns import PANDAS, Columns, pandas_notes
 from prade.data.declare.column import Column
-from prade.data.matching import NUMBER, numerals
+from prade.data.read.cells import PANDAS, Columns, one_piece, pandas_notes
+from prade.data.read.coding import NUMBER, numerals
 from prade.data.read.tables import column_names
 
 if TYPE_CHECKING:

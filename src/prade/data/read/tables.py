@@ -22,8 +22,16 @@ import numpy as np
 
 from prade.core.errors import DataError, closest, names_of
 from prade.core.files import replace_file
-from prade.data.cells import clean_text, is_missing, is_text, object_cells, one_piece, text_of_characters, texts_of
-from prade.data.columns import Columns
+from prade.data.read.cells import (
+    Columns,
+    clean_text,
+    is_missing,
+    is_text,
+    object_cells,
+    one_piece,
+    text_of_characters,
+    texts_of,
+)
 from prade.data.read.csv import CsvFormat, first_line_outside, format_of, header_of
 from prade.data.read.files import refuse_gzip_bomb, refuse_parquet_bomb
 
@@ -58,7 +66,7 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
         return source.table(chosen)
     import pyarrow as pa
 
-    from prade.data.cell_types import replace_invalid_utf8
+    from prade.data.read.cells import replace_invalid_utf8
 
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
@@ -183,7 +191,7 @@ def require_csv(path: str | PathLike[str]) -> str:
 
 
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
-    from prade.data.cell_types import replace_invalid_utf8
+    from prade.data.read.cells import replace_invalid_utf8
 
     suffix = ".parquet" if path.is_dir() else table_suffix(path)
     if not path.exists():
@@ -368,7 +376,7 @@ def distinct_values(column: Any) -> list[Any]:
     """The distinct cells in order of appearance; whole floats as whole numbers, times as text."""
     import pyarrow as pa
 
-    from prade.data.cell_types import python_values
+    from prade.data.read.cells import python_values
 
     cells = plain_cells(column)
     values = python_values((texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique())
