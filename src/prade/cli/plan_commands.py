@@ -255,7 +255,7 @@ def infer(
     Read the draft, and correct it from the codebook.
     """
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import outside
+    from prade.data.public.joint import outside
 
     need_new_file(output, force)
     source = public_files(public).source()
