@@ -420,7 +420,7 @@ class Exploration:
                     "level": plan.levels[question.level].name,
                     "parts": question.names(),
                     "share": float(question.share.amounts[0] / plan.noise_budget.amounts[0]),
-                    "noise": f"{question.law.capitalize()} noise of scale {float(question.scale):,.4g}",
+                    "noise": f"{question.law.words} of scale {float(question.scale):,.4g}",
                 }
                 for question in plan.questions
             ],
