@@ -311,7 +311,7 @@ def test_a_column_shows_four_series_with_intervals(page):
 
 
 def test_a_pair_is_shown_only_for_the_groups_for_which_it_is_kept(page):
-    """AGE with MARITAL was measured by PLACE, the other way round; AGE with SEX for nobody; a column not with itself."""
+    """AGE with MARITAL was measured by PLACE, the other way round; AGE with SEX for nobody; no column with itself."""
     age, sex, marital = (column_number(page, name) for name in ("AGE", "SEX", "MARITAL"))
     take(page, "#place", "2,4")
     take(page, "#column", str(age))

@@ -1,9 +1,4 @@
-"""What the page says about a release: headline and tiles, questions and their noise, provenance, and the methodology.
-
-A count with Laplace noise of scale b is off by more than t with probability exp(-t / b), so by more than b log 20 in
-one case out of 20. With Gaussian noise of standard deviation sigma, it is off by more than 1.96 sigma in one case out
-of 20.
-"""
+"""What the page says about a release: headline and tiles, questions and their noise, provenance, and the methodology."""
 
 from __future__ import annotations
 
@@ -30,13 +25,12 @@ if TYPE_CHECKING:
     from prade.planning.plan import Plan
     from prade.planning.questions import Question
     from prade.planning.settings import Expected, Settings
-    from prade.privacy.budget import Law
+    from prade.privacy.noise_law import NoiseLaw
     from prade.privacy.protection import Unit
     from prade.release.release import Release
 
 KINDS = (TOTAL, "one-way tables", "two-way tables")  # of questions, in the legend of page/report_budget.js
 LIBRARIES = ("prade", "numpy", "scipy", "numba", "pyarrow")
-NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many standard deviations once in 20 times
 MEASURE = "Measure: "  # the advice that the tiles give in numbers
 NOT_REHEARSED = (
     "This plan was not rehearsed on public rows: how much nearer to the truth than the public table its result is was "
@@ -166,13 +160,14 @@ def budget_of(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def once_in_twenty(law: Law, scale: Fraction) -> int:
+def once_in_twenty(law: NoiseLaw, scale: Fraction) -> int:
     """The smallest whole t such that a count is off by more than t rows at most once in 20 times.
 
-    >>> once_in_twenty("laplace", Fraction(10)), once_in_twenty("gaussian", Fraction(10))
+    >>> from prade.privacy.noise_law import GAUSSIAN, LAPLACE
+    >>> once_in_twenty(LAPLACE, Fraction(10)), once_in_twenty(GAUSSIAN, Fraction(10))
     (30, 20)
     """
-    return math.ceil(float(scale) * (math.log(20) if law == "laplace" else NORMAL_95))
+    return math.ceil(float(scale) * law.exceeded(0.05))
 
 
 def _ask(plan: Plan, question: Question) -> dict[str, Any]:
@@ -251,9 +246,6 @@ def _escaped(text: str) -> str:
     return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/"))
 
 
-NOISE = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}
-
-
 def methodology_of(estimates: Estimates, rows: int, seed: int | None) -> str:
     """The whole paragraph."""
     plan, grouped = estimates.plan, bool(estimates.plan.levels[-1].by)
@@ -285,7 +277,7 @@ def neighbours(unit: Unit) -> str:
 def measured(plan: Plan) -> str:
     """What was counted at each level, and the noise."""
     said = [
-        f"{_asked(question)} of {_groups(plan, question.level)}, with {NOISE[question.law]} noise of scale "
+        f"{_asked(question)} of {_groups(plan, question.level)}, with discrete {question.law.words} of scale "
         f"{float(question.scale):,.4g} in every count"
         for question in plan.questions
     ]
