@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 
 import prade.estimating.bundles
 from prade import Schema, Workload
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout

@@ -8,7 +8,7 @@ import pytest
 import prade.estimating.bundles
 import prade.estimating.radius as radius_module
 from prade import Schema
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.two_stage import TwoStage
 from prade.queries.parts import Marginal

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
 from prade.core.execution import several, single_threaded_blas
-from prade.data.joint import Joint
-from prade.data.prior import Prior
+from prade.data.public.joint import Joint, Prior
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
 from prade.estimating.layout import Layout
@@ -25,7 +24,6 @@ from prade.release.release import Measurement
 
 PATIENCE = 25  # steps; if answers that must hold exactly still do not, a linear programme decides whether they can
 
-SIZE_OF_GAUSSIAN = math.sqrt(2.0 / math.pi)  # the mean of |x| for a standard normal x
 STIFF = 1e3  # bounds on multipliers above this: the dual is nearly piecewise linear, and a climb may get stuck
 
 _REASON = {
@@ -76,8 +74,7 @@ class Answers:
         residuals = self._by_part(np.abs(masses - self.y) * self.total).tolist()
         scales = self._by_part(np.concatenate([m.scale for m in self.measurements])).tolist()
         for m, far, scale, lost in zip(self.measurements, residuals, scales, self.unreachable(), strict=True):
-            # expected size of the noise: b for Laplace, sigma sqrt(2 / pi) for Gaussian
-            size = scale if m.law == "laplace" else scale * SIZE_OF_GAUSSIAN
+            size = scale * m.law.mean_size
             units = far / size if size > 0 else (0.0 if far <= 1e-6 * self.total else math.inf)
             result.append(PartFit(m.part.name, far, units, lost))
         return tuple(result)

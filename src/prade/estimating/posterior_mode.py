@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from prade.core.errors import EstimationError
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of, solve
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate
@@ -40,7 +40,7 @@ class MAP:
     >>> from prade import Schema, Workload
     >>> from prade.estimating.posterior_mode import MAP
     >>> from prade.release.release import Measurement
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
     >>> part = Workload.marginals(schema, ["a"])[0]
@@ -98,11 +98,11 @@ class MAP:
 
     def problem(self, answers: Answers, n0: float) -> Dual:
         """The objective over n0: bounds total / (b n0) on Laplace multipliers, variances n0 sigma^2 / total^2."""
-        total, laws = answers.total, np.array([m.law == "gaussian" for m in answers.measurements])
-        gaussian = np.repeat(laws, [len(m.counts) for m in answers.measurements])
+        total, sizes = answers.total, [len(m.counts) for m in answers.measurements]
         scale = np.concatenate([m.scale for m in answers.measurements])
-        squared, noisy = gaussian | (self.loss == "squared"), scale > 0
-        variance = np.where(noisy & squared, n0 * (np.where(gaussian, 1.0, 2.0) * scale**2) / total**2, 0.0)
+        squared = np.repeat([m.law.squared or self.loss == "squared" for m in answers.measurements], sizes)
+        variance, noisy = np.concatenate([m.variance for m in answers.measurements]), scale > 0
+        variance = np.where(noisy & squared, n0 * variance / total**2, 0.0)
         with np.errstate(divide="ignore"):
             bound = np.where(squared, np.inf, total / (scale * n0))
         limit = np.inf if self.limit is None else self.limit

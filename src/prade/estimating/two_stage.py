@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import check, check_limits, hopeless, settings_of, solve
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate
@@ -34,7 +34,7 @@ class TwoStage:
 
     >>> from prade import Schema, Workload
     >>> from prade.release.release import Measurement
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> from prade.estimating.two_stage import TwoStage
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})

@@ -36,7 +36,7 @@ from prade.planning.invariants import possible_cells
 from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:
-    from prade.data.encoding import Coded
+    from prade.data.public.joint import Coded
     from prade.estimating.levels.error_bars import Errors
     from prade.estimating.levels.estimates import Estimates
 

@@ -13,7 +13,7 @@ from prade import EstimationError, Level, Plan, Release, Rule, Schema, Unit, Wor
 from prade import report as make_report
 from prade import sample as drawn_sample
 from prade.core.execution import Execution
-from prade.data.information import Information
+from prade.data.public.information import Information
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
 from prade.data.read.files import HEADER, copied_share, write_with_header

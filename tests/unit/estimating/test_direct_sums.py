@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prade import Column, Level, Schema, Settings, Workload
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.direct_sums import direct_variances

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prade import Schema, Workload
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating import few_rows
 from prade.estimating.few_rows import ONE_IN
 from prade.estimating.layout import Layout

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prade import Level, Workload
 from prade.core.arrays import mass_by_group
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.estimating.levels.benchmarking import added_up, benchmarked, leverage, parts_of_parents
 from prade.estimating.levels.error_bars import _Kind

@@ -10,7 +10,7 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.decoding import Decoder
+from prade.data.public.decode import Decoder
 from prade.data.public.public import Public
 from prade.data.read.files import copied_share
 from prade.data.read.tables import write_table

@@ -11,7 +11,7 @@ import numpy as np
 from prade.core.errors import DataError
 from prade.data.declare.column import EPOCH, Column
 from prade.data.declare.groups import Grouping
-from prade.data.menus import natural_type
+from prade.data.public.decode import natural_type
 from prade.estimating.levels.basis import Basis
 from prade.estimating.levels.cell_counts import CellCounts
 from prade.estimating.levels.statistics import Values

@@ -42,6 +42,7 @@ from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
+from prade.privacy.noise_law import GAUSSIAN
 from prade.queries.parts import Part
 from prade.release.release import Release
 
@@ -220,7 +221,7 @@ class LevelGroups:
         # Sums and smoothed answers are nearly Gaussian. MAP takes raw Laplace answers as Gaussian, too: the mode under
         # their own law meets most of them exactly, noise included, and is further from the truth.
         own_law = descent.estimator is not None and level == len(descent.plan.levels) - 1
-        self.method = Method(level, estimator, descent.plan.law if own_law else "gaussian")
+        self.method = Method(level, estimator, descent.plan.law if own_law else GAUSSIAN)
 
     def __len__(self) -> int:
         return len(self.answers.totals)

@@ -18,7 +18,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, mass_per_cell
 from prade.core.execution import Execution, Shared, several
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.data.public.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers

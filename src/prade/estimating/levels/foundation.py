@@ -19,7 +19,7 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.execution import Shared
 from prade.core.files import replace_file
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.data.public.public import open_mapped, save_mapped
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import parts_of

@@ -14,13 +14,13 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.execution import Shared, single_threaded_blas
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
 from prade.estimating.layout import Layout
 from prade.estimating.levels.foundation import Foundation, Tilt
 from prade.estimating.levels.resemblance import resemblance
-from prade.privacy.budget import Law
+from prade.privacy.noise_law import NoiseLaw
 from prade.release.release import Measurement
 
 MOST_GROUPS = 8  # in a batch: seconds of work with a million public rows, and some kilobytes
@@ -43,7 +43,7 @@ class Method:
 
     level: int
     estimator: Estimator
-    law: Law
+    law: NoiseLaw
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +140,9 @@ def _made(foundation: Foundation, tilt: Tilt, estimate: Estimate, layout: Layout
     return Made(tilt, report.status.value, report.kl, report.gap, masses)
 
 
-def measurements_of(layout: Layout, answers: GroupAnswers, law: Law) -> list[Measurement]:
+def measurements_of(layout: Layout, answers: GroupAnswers, law: NoiseLaw) -> list[Measurement]:
     """A group's answers as estimators take them: counts, and the scale of their noise."""
-    per_scale = np.sqrt(2.0) if law == "laplace" else 1.0  # standard deviations per unit of scale
+    per_scale = np.sqrt(law.unit_variance)  # standard deviations per unit of scale
     counts, scales = answers.rows * answers.share, answers.rows * answers.deviation / per_scale
     return Measurement.of_parts(layout.workload.parts, counts, scales, law)
 

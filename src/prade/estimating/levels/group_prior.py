@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.data.recurring_groups import RecurringGroups
+from prade.data.declare.groups import RecurringGroups
 from prade.planning.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class GroupPriors:
         self.public = public
         self.settings = settings
         grouping = plan.groupings[level]
-        self.recurring = RecurringGroups.of(public, grouping)
+        self.recurring = RecurringGroups.of(public.groups, grouping)
         self.recurs = self.recurring.recurs & bool(grouping.by)  # the whole table is not a group
         self.parent_of = np.zeros(len(grouping), np.int64)
         if level:
@@ -46,7 +46,7 @@ class GroupPriors:
         handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
         if not self.recurring.recurs[group]:
             return handed
-        rows = np.where(self.recurring.rows(self.public, group), table, 0.0)
+        rows = np.where(self.recurring.rows(self.public.group, group), table, 0.0)
         total = float(rows.sum())
         return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.errors import WorkloadError
-from prade.data.joint import Joint
+from prade.data.public.joint import Joint
 
 Columns = tuple[str, ...]
 
@@ -24,7 +24,7 @@ class Information:
     """What columns tell about each other: nats[a, b] = I(a; b), and on the diagonal H(a).
 
     >>> from prade import Schema
-    >>> from prade.data.encoding import encode
+    >>> from prade.data.public.joint import encode
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
     >>> information = Information.of(encode(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]}))
     >>> information.nats.round(3)

@@ -14,13 +14,18 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.documents import json_value
+from prade.core.errors import DataError, PradeError
 from prade.data.declare.column import LARGEST_WHOLE
 
 if TYPE_CHECKING:
@@ -377,3 +382,121 @@ def _decimal_of(cell: decimal.Decimal) -> tuple[type, Any]:
         return int, int(cell)
     text = format(cell, "f")
     return str, text.rstrip("0").rstrip(".") if "." in text else text
+
+
+# ---------------------------------------------------------------------- types of cells
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def require_plain_type(name: str, kind: pa.DataType) -> None:
+    """Refuse a column of a public table whose cells are not single values: lists, structs, durations, bytes."""
+    import pyarrow as pa
+
+    types = pa.types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    date = types.is_date(kind) or types.is_timestamp(kind)
+    if not (number or date or is_text(kind) or types.is_boolean(kind) or types.is_null(kind)):
+        raise DataError(
+            f"column {name!r}: cells of type {kind} are not supported; convert them to numbers, text, true/false or "
+            "dates"
+        )
+
+
+def replace_invalid_utf8(table: pa.Table) -> pa.Table:
+    """Replace text cells that are not valid UTF-8, each by its own bytes (`prade.data.read.cells.text_of_bytes`)."""
+    import pyarrow as pa
+
+    for index, name in enumerate(table.column_names):
+        cells = table.column(index)
+        kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+        if is_text(kind):
+            try:
+                cells.validate(full=True)
+            except pa.ArrowInvalid:
+                texts = clean_text(cells.cast(kind))
+                table = table.set_column(index, name, texts.cast(kind))
+    return table
+
+
+def python_values(cells: Any) -> list[Any]:
+    """The cells as Python values; dates and times that Python cannot represent become text."""
+    try:
+        return list(cells.to_pylist())
+    except (OverflowError, ValueError):
+        return list(texts_of(cells).to_pylist())
+
+
+# ---------------------------------------------------------------------- columns
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PANDAS = b"pandas"
+AT_ONCE = 4  # columns that are read and coded at the same time: each is in memory
+
+
+class Columns:
+    """In place of an Arrow table: `column_names`, `columns[name]` and `schema`; nothing that is read is kept.
+
+    `read` reads one column, as a table that has its notes.
+    """
+
+    def __init__(
+        self, column_names: Sequence[str], read: Callable[[str], pa.Table], schema: pa.Schema | None = None
+    ) -> None:
+        self.column_names = list(column_names)
+        self._read = read
+        self._schema = schema
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        return self._read(name)[name]
+
+    @cached_property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return len(self[self.column_names[0]]) if self.column_names else 0
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The types of all columns, with the notes for pandas about them; if it was not given, each column is read."""
+        import pyarrow as pa
+
+        if self._schema is not None:
+            return self._schema
+        each = {name: self._read(name).schema for name in self.column_names}
+        notes = {name: pandas_notes(schema) for name, schema in each.items()}
+        columns = [
+            note for name, found in notes.items() for note in found.get("columns", []) if note["field_name"] == name
+        ]
+        first = next((found for found in notes.values() if found), {})
+        metadata = {PANDAS: json.dumps({**first, "index_columns": [], "columns": columns}).encode()}
+        return pa.schema([schema.field(0) for schema in each.values()], metadata if columns else None)
+
+    def table(self, names: Sequence[str]) -> pa.Table:
+        """Some columns together."""
+        import pyarrow as pa
+
+        found = [self._read(name) for name in names]
+        if len(found) == 1:
+            return found[0]
+        return pa.table({name: each[name] for name, each in zip(names, found, strict=True)})
+
+    def changed(self, change: Callable[[str, Any], Any]) -> Columns:
+        """The same columns, each changed when it is read: `change` gets a column's name and its cells."""
+        import pyarrow as pa
+
+        return Columns(self.column_names, lambda name: pa.table({name: change(name, self[name])}))
+
+
+def pandas_notes(schema: pa.Schema) -> dict[str, Any]:
+    """The notes for pandas in a schema's metadata; empty if there are none, or if they are malformed."""
+    with suppress(PradeError, KeyError, TypeError):
+        notes = json_value((schema.metadata or {})[PANDAS])
+        if all(isinstance(each["field_name"], str | None) for each in notes["columns"]):
+            return dict(notes)
+    return {}

@@ -1,4 +1,12 @@
-"""Turning the cells of one column into codes: the rules that decide which of the column's values a cell is."""
+"""The codec: which of its column's values or bins each cell is.
+
+How cells are matched depends on the column's list of values, never on the cells. If the list contains numbers, cells
+are read as numbers (1, 1.0, "1" and "1.0" are the same). If it contains text, texts are compared (whole numbers are
+written without a decimal point, dates as 2020-12-31). A list of true and false accepts these words, 1 and 0. Numeric
+columns read cells as numbers, or as dates if their edges are dates. A cell that does not match is coded by the
+column's declared policy. No error, warning or log message depends on a cell, and no code depends on another row's
+cell, so private rows may be coded.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError
-from prade.data.cells import clean_text, days_of, floats_of, is_text, plain_array, texts_of
 from prade.data.declare.column import LARGEST_WHOLE
+from prade.data.read.cells import clean_text, days_of, floats_of, is_text, plain_array, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
