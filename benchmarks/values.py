@@ -38,7 +38,7 @@ from prade.data.encoding import Coded, encode
 from prade.data.matching import numbers_of
 from prade.data.menus import menu_of_public
 from prade.data.tables import plain_cells, read_table, write_table
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_like
 from prade.sampling.table import sample_groups
 

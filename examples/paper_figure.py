@@ -28,7 +28,7 @@ from prade.core.execution import Execution
 from prade.data.encoding import Coded, encode
 from prade.data.public import Public
 from prade.data.tables import read_table, write_table
-from prade.estimating.levels.kept_estimates import estimates_of
+from prade.estimating.levels.estimates import estimates_of
 from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.sampling.draw import draw, ordering

@@ -20,8 +20,7 @@ from prade.core.errors import DataError
 from prade.core.execution import EFFORT, Execution
 from prade.data.declared_types import Frame, Like, check_like
 from prade.data.public_table import PublicTable
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying

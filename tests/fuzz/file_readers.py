@@ -27,7 +27,7 @@ from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.public_files import PublicFiles
 from prade.estimating.estimate import Estimate
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import estimates_of, kept_estimates
 from prade.estimating.posterior_mode import MAP
 from prade.measuring.streams import csv_stream
 from prade.planning.plan import Plan

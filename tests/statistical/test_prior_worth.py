@@ -11,8 +11,7 @@ from prade.data.encoding import Coded
 from prade.data.prior import Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
-from prade.estimating.posterior_mode import MAP
-from prade.estimating.prior_worth import LARGEST, prior_worth
+from prade.estimating.posterior_mode import LARGEST, MAP, prior_worth
 from prade.release.release import Measurement
 
 TOTAL = 2000.0

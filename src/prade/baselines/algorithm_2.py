@@ -29,9 +29,9 @@ from prade.data.encoding import Coded
 from prade.data.information import Information
 from prade.data.prior import Prior
 from prade.data.public import Public
-from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
 from prade.estimating.levels.descent import GroupEstimate
+from prade.estimating.paper_estimators import IDE
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.task import Task

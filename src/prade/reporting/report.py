@@ -19,7 +19,7 @@ from prade.core.execution import Execution
 from prade.core.files import replace_file
 from prade.data.copied_share import copied_share
 from prade.data.parquet_folders import schema_of
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, kept_rows
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of

@@ -35,8 +35,7 @@ from prade.data.parquet_with_header import HEADER
 from prade.data.public_files import PublicFiles
 from prade.data.public_table import PublicTable
 from prade.data.tables import parquet_schema, table_suffix, write_table
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.planning.plan import Plan, public_of
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 from prade.data.declare.groups import Groups
 from prade.estimating.levels.answers import parts_of
-from prade.estimating.levels.blocks import blocks_of
-from prade.estimating.levels.thinning import WORTHWHILE
+from prade.estimating.levels.public_cells import WORTHWHILE
+from prade.estimating.levels.variation import blocks_of
 from prade.estimating.solvers import MOST_CELLS_FOR_NEWTON
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings

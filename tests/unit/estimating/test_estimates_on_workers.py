@@ -14,12 +14,12 @@ import pytest
 from prade import DataError, Release
 from prade.core.execution import Execution, WorkersError
 from prade.data.mapped_public import open_mapped, save_mapped
-from prade.estimating.levels import descent, finished_groups
+from prade.estimating.levels import descent
+from prade.estimating.levels import group_fits as finished_groups
 from prade.estimating.levels.descent import Descent
-from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.foundation import shared_foundation
 from prade.estimating.levels.group_fits import Made, batches_of, estimated
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.settings import Settings
 from prade.release.derived_files import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
 from worlds.many_places import PLACES, STATES, bits, public, release
@@ -87,7 +87,7 @@ from pathlib import Path
 from prade import Release
 from prade.core.execution import Execution
 from prade.estimating.levels import finished_groups
-from prade.estimating.levels.kept_estimates import estimates_of
+from prade.estimating.levels.estimates import estimates_of
 from worlds.many_places import public
 
 finished_groups.KEEP_EVERY = finished_groups.SHARE_OF_TIME = 0.0

@@ -11,10 +11,10 @@ from prade import Schema, Workload
 from prade.data.prior import Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
-from prade.estimating.posterior_mode import MAP
-from prade.estimating.prior_worth import (
+from prade.estimating.posterior_mode import (
     DOUBT,
     LARGEST,
+    MAP,
     SMALLEST,
     _log_laplace_plus_laplace,
     _log_laplace_plus_normal,

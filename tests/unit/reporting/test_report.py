@@ -21,8 +21,7 @@ from prade.core.execution import Execution
 from prade.data.prior import Prior
 from prade.data.recurring_groups import RecurringGroups
 from prade.data.tables import read_table, write_table
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.queries.parts import Marginal

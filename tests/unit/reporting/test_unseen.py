@@ -9,8 +9,8 @@ import pytest
 
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.data.public import Public
+from prade.estimating.levels.added_rows import FALSE_ALARM, largest_noise
 from prade.estimating.levels.answers import RawAnswers
-from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
 from prade.queries.parts import Marginal
 from prade.reporting.use_and_care import cell_texts, unseen_values
 
