@@ -16,7 +16,7 @@ from common import DATA, need_data, report, table
 from prade import Plan, Task, Unit, explore
 from prade.core.arrays import Floats
 from prade.core.execution import Execution, cores
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.examples import census_like
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import tune

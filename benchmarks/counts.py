@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from common import DATA, need_data, report, seconds, table
 from large_files import SIZES, WAYS, sizes
 from prade import Schema
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.measuring.noise import add_noise
 from prade.measuring.source import count, open_source
 from prade.queries.parts import Marginal

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from common import DATA, need_data, report, table
 from prade import Budget, Column, Plan, Schema, Task
-from prade.data.encoding import Coded
-from prade.data.public import Public, kept
+from prade.data.public.joint import Coded
+from prade.data.public.public import Public, kept
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.diagnosis.null import drawn_noise
 

@@ -46,7 +46,7 @@ def child(way: str, private: str) -> None:
     """Count in this process, with the prade that it finds, and print what it took and what came out."""
     import prade
     from prade import Schema, Unit
-    from prade.data.tables import read_table
+    from prade.data.read.tables import read_table
     from prade.measuring.source import count, open_source
     from prade.queries.parts import Marginal
 

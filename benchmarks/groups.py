@@ -14,7 +14,7 @@ import numpy as np
 
 from common import acs_groups, acs_prior, layout_of, need_data, noisy, one_way, report, table
 from prade import Workload
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import check, fit_many
 from prade.estimating.dual import Dual
 from prade.estimating.posterior_mode import MAP, prior_worth

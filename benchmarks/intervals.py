@@ -25,9 +25,9 @@ from common import DATA, need_data, report, table
 from prade import Ask, Budget, Groups, Level, Plan, Schema, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution
-from prade.data.encoding import encode
-from prade.data.public import Public
-from prade.data.tables import read_table
+from prade.data.public.joint import encode
+from prade.data.public.public import Public
+from prade.data.read.tables import read_table
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import census_like
 from prade.planning.settings import Settings

@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from common import DATA, OUT, need_data, report, table
 from prade import Budget, Ledger, Level, Plan, Schema, Unit, Workload
-from prade.data.tables import read_table
+from prade.data.read.tables import read_table
 
 ROWS = DATA / "acs2024_ny_pa.parquet"
 SIZES = (500_000, 5_000_000, 50_000_000)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from common import DATA, OUT, need_data, report, table
 from prade import Ledger, Plan, Task, Unit
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.release.derived_files import write_rows

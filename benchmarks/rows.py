@@ -17,7 +17,7 @@ from common import need_data, report, table
 from jobs import acs
 from prade import Ask, Budget, Groups, Level, Plan, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.totals import estimated_totals, estimated_totals_variance

@@ -88,7 +88,7 @@ def measured(folder: Path, private: Path, search: Search) -> dict[str, float]:
         for k in range(0, len(estimates.totals), EVERY)
         if (group == k).any()
     ]
-    drawn = prade.data.encoding.Coded(plan.schema, codes)
+    drawn = prade.data.public.joint.Coded(plan.schema, codes)
     truth = score(
         coded_rows(plan, private), (drawn, group), plan.schema, plan.groups.names, groups=plan.groups, pairs="all"
     )

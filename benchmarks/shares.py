@@ -22,7 +22,7 @@ from common import need_data, report, table
 from jobs import THREADS, acs, nist
 from prade import Ask, Budget, Level, Plan, Schema, Unit, Workload
 from prade.data.declare.groups import Groups
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.examples import census_like
 from prade.planning.questions import weighted_asks
 from prade.planning.settings import Settings

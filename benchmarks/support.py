@@ -16,8 +16,8 @@ import numpy as np
 from common import DATA, need_data, report, table
 from invented_nation import LEVELS, nation
 from prade import Plan, Schema, Task, Unit
-from prade.data.public import Public, group_columns
-from prade.data.tables import read_table
+from prade.data.public.public import Public, group_columns
+from prade.data.read.tables import read_table
 from prade.estimating.levels.descent import Descent
 from prade.planning.settings import Settings
 from prade.tuning import stand_ins

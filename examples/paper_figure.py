@@ -23,11 +23,11 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
-from prade.baselines.algorithm_2 import asked_totals, published_plan, published_rows
+from prade.baselines.algorithm_2 import Algorithm2, asked_totals
 from prade.core.execution import Execution
-from prade.data.encoding import Coded, encode
-from prade.data.public import Public
-from prade.data.tables import read_table, write_table
+from prade.data.public.joint import Coded, encode
+from prade.data.public.public import Public
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import estimates_of
 from prade.examples import census_like
 from prade.measuring.run import measure
@@ -156,7 +156,7 @@ def summary(found: dict[str, Score]) -> str:
 def synthetic_tables(published: Release, ours: Release, public: Public, seed: int) -> list[tuple[str, Synthetic]]:
     """What is compared: each a name, and coded rows with their groups."""
     return [
-        ("paper's system", published_rows(published, public, seed, threads=2)),
+        ("paper's system", Algorithm2().rows(published, public, seed, threads=2)),
         ("public table", prior_rows(published, public, seed)),
         ("prade", sample_groups(estimates_of(ours, public, execution=Execution(2)), seed, execution=Execution(2))),
     ]
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ledger = Ledger(given.output / "ledger")
     ledger.open_dataset(job.name, job.unit, cap=2 * budget)
     releases = []
-    for name, make in (("published", published_plan), ("prade", partial(tuned_plan, effort=given.effort))):
+    for name, make in (("published", Algorithm2().plan), ("prade", partial(tuned_plan, effort=given.effort))):
         kept = given.output / name
         plan = Release.load(kept).plan if kept.exists() else make(task, public)
         print(plan.describe())

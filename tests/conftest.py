@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from prade.scoring.metrics.tables import TREES
-
 # derandomised, so that a run can be repeated; without a deadline, because the first call of a kernel compiles it
 settings.register_profile("prade", derandomize=True, deadline=None)
 settings.load_profile("prade")
@@ -55,19 +53,6 @@ def custodian(ledgers: Path) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PRADE_LEDGER", str(place))
         yield place
-
-
-@pytest.fixture(scope="session", autouse=True)
-def few_trees() -> Iterator[None]:
-    """Pages and scores that are compared with the truth grow few trees: tests of metrics grow all (`all_trees`)."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prade.scoring.metrics.tables.TREES", 4)
-        yield
-
-
-@pytest.fixture
-def all_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prade.scoring.metrics.tables.TREES", TREES)
 
 
 @pytest.fixture(scope="session")

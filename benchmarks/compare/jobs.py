@@ -12,7 +12,7 @@ from common import OUT
 from jobs import PATIENCE, THREADS, Job, acs, nist
 from prade import Budget, Schema, Unit
 from prade.core.execution import Execution
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.examples import census_like
 from prade.tuning.tune import Tuned, tune
 

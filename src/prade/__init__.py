@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from prade.core.errors import SchemaError as SchemaError
     from prade.core.errors import WorkloadError as WorkloadError
     from prade.core.execution import Execution as Execution
-    from prade.data.csv_format import CsvFile as CsvFile
     from prade.data.declare.column import Column as Column
     from prade.data.declare.groups import Groups as Groups
     from prade.data.declare.schema import PublishedTotals as PublishedTotals
     from prade.data.declare.schema import Rule as Rule
     from prade.data.declare.schema import Schema as Schema
+    from prade.data.read.csv import CsvFile as CsvFile
     from prade.estimating.levels.estimates import Estimates as Estimates
     from prade.measuring.check import check as check
     from prade.pipeline import estimate as estimate
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from prade.scoring.score import Score as Score
     from prade.scoring.score import score as score
     from prade.synthesizer import Synthesizer as Synthesizer
-    from prade.tuning.exploration import Exploration as Exploration
+    from prade.tuning.explore import Exploration as Exploration
     from prade.tuning.explore import explore as explore
 
 _VERBS = ("plan", "measure", "estimate", "sample", "report")
@@ -58,10 +58,10 @@ _HOMES = {
     "Ask": "prade.planning.questions",
     "Budget": "prade.privacy.budget",
     "Column": "prade.data.declare.column",
-    "CsvFile": "prade.data.csv_format",
+    "CsvFile": "prade.data.read.csv",
     "Estimates": "prade.estimating.levels.estimates",
     "Execution": "prade.core.execution",
-    "Exploration": "prade.tuning.exploration",
+    "Exploration": "prade.tuning.explore",
     "Groups": "prade.data.declare.groups",
     "Ledger": "prade.privacy.ledger",
     "Level": "prade.planning.questions",

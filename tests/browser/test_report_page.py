@@ -313,8 +313,7 @@ def test_a_column_shows_four_series_with_intervals(page):
     assert [row[0] for row in csv] == found["columns"][column]["labels"] == names(page, "#explore-numbers")
     for place, key in enumerate(("public", "noisy", "estimate", "synthetic"), 1):
         assert np.allclose([row[place] for row in csv], shares(page, key, 2, 1, column))
-    share, sd = (shares(page, key, 2, 1, column) for key in ("estimate", "sd"))
-    low, high = np.maximum(0, share - found["z"] * sd), np.minimum(1, share + found["z"] * sd)
+    share, low, high = (shares(page, key, 2, 1, column) for key in ("estimate", "low", "high"))
     assert np.allclose([row[5:] for row in csv], np.stack([low, high], axis=1))
     assert np.allclose(numbers(page, "#explore-numbers", 2), 100 * share, rtol=0, atol=0.0501)  # one decimal
     points = page.run("document.querySelectorAll('#explore-figure .mark-symbol.role-mark path').length")
@@ -323,14 +322,10 @@ def test_a_column_shows_four_series_with_intervals(page):
     assert bars == len(share)
 
 
-def test_an_interval_in_people_has_the_noise_of_the_number_of_people_too(page):
+def test_an_interval_in_people_is_shown_as_it_was_answered(page):
     take(page, "#place", "2,3")
-    found, column = data(page), page.run("S.column")
-    view = found["views"][2]
-    share, sd = (shares(page, key, 2, 3, column) for key in ("estimate", "sd"))
-    people = np.hypot(view["totals"][3] * sd, share * view["totalSd"][3])
-    middle = view["totals"][3] * share
-    low, high = np.maximum(0, middle - found["z"] * people), middle + found["z"] * people
+    column = page.run("S.column")
+    share, low, high = (shares(page, key, 2, 3, column) for key in ("estimate", "rowsLow", "rowsHigh"))
     shown = page.texts("#explore-numbers tbody tr > :nth-child(4)")
     assert shown == [f"{round(a):,} {NONE} {round(b):,}" for a, b in zip(low, high, strict=True)]
     top = int(share.argmax())
@@ -809,7 +804,7 @@ def enlarged(found):
         for column in columns
     ]
     rng = np.random.default_rng(0)
-    series = ["public", "noisy", "estimate", "sd", "synthetic", *(["truth"] if found["truth"] else [])]
+    series = ["public", "noisy", "estimate", "low", "high", "synthetic", *(["truth"] if found["truth"] else [])]
     for number, view in enumerate(found["views"]):
         groups = GROUPS if number == 2 else len(view["labels"])
         which = np.arange(groups) % len(view["labels"])
@@ -817,6 +812,8 @@ def enlarged(found):
             rows = np.tile(unpacked(view[key])[which], 6)
             rows = np.where(np.isnan(rows), rows, np.clip(rows * rng.uniform(0.8, 1.2, rows.shape), 0, 1))
             view[key] = packed(rows, unit=view[key]["unit"] // 2)
+        for key in ("rowsLow", "rowsHigh"):
+            view[key] = packed(np.tile(unpacked(view[key])[which], 6), unit=1, type="i32")
         for key in ("totals", "totalSd", "error", "width"):
             view[key] = [view[key][g] for g in which]
         view["technical"] = {key: [values[g] for g in which] for key, values in view["technical"].items()}

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 from prade import Budget, Ledger
-from prade.data.tables import read_table
+from prade.data.read.tables import read_table
 from prade.scoring.score import chosen_pairs, score
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -23,10 +23,9 @@ import pytest
 
 from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
-from prade.data.cells import text_of_bytes
-from prade.data.csv_format import CsvFormat
-from prade.data.csv_records import csv_batches
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
+from prade.data.read.cells import text_of_bytes
+from prade.data.read.csv import CsvFormat, csv_batches
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source
 from prade.queries.parts import Marginal
@@ -350,7 +349,7 @@ def batches(place: Path, text: bytes, line_breaks: bool = False) -> list[tuple[A
 @pytest.mark.parametrize("block", [64, 997, 1000, 1001, 4096])
 def test_a_line_that_is_too_long_changes_no_other_record(block: int, tmp_path: Path, monkeypatch: Any) -> None:
     """Which bytes of it count does not depend on the lines before and after it, wherever they are cut into blocks."""
-    monkeypatch.setattr("prade.data.csv_records.BLOCK", block)
+    monkeypatch.setattr("prade.data.read.csv.BLOCK", block)
     long = [
         b"x" * (LONG - 4) + b",2,3,4",
         b"1,2," + b"y" * 3 * LONG,
@@ -371,7 +370,7 @@ def test_a_line_that_is_too_long_changes_no_other_record(block: int, tmp_path: P
 @pytest.mark.parametrize("block", [64, 997, 1000, 1001, 4096])
 def test_a_record_of_many_lines_that_is_too_long_changes_no_other(block: int, tmp_path: Path, monkeypatch: Any) -> None:
     """Where cells may have line breaks, its end is still the line end after its last quote, which is not kept."""
-    monkeypatch.setattr("prade.data.csv_records.BLOCK", block)
+    monkeypatch.setattr("prade.data.read.csv.BLOCK", block)
     long = [
         b'1,"' + b"z\n" * LONG + b'",3',
         b'1,"' + b'""\n' * LONG + b'",3',

@@ -24,7 +24,7 @@ SECONDS = 60
 SPILL = """
 import sys
 from pathlib import Path
-from prade.core.locked_folders import spill_folder
+from prade.core.files import spill_folder
 
 with spill_folder() as own:
     (own / "rows.tmp").write_text("private")
@@ -164,7 +164,7 @@ def test_a_dead_runs_folder_is_removed_and_a_living_ones_is_not(dead: Path, tmp_
 
 def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_path: Path) -> None:
     """The name is given to a link after the folder was looked at: what is behind the link stays."""
-    from prade.core.locked_folders import locked, remove_locked
+    from prade.core.files import locked, remove_locked
 
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -181,7 +181,7 @@ def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_pat
 
 def test_the_mark_goes_last(dead: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A removal that breaks off leaves a folder that the next run removes."""
-    from prade.core import locked_folders
+    from prade.core import files as locked_folders
 
     def broken(*arguments: object, **named: object) -> None:
         raise OSError("the disk is gone")

@@ -18,8 +18,8 @@ from prade.cli.main import UNFORESEEN, every_command
 from prade.core.errors import SchemaError
 from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
-from prade.data.encoding import outside as outside_of
-from prade.data.public import Public
+from prade.data.public.joint import outside as outside_of
+from prade.data.public.public import Public
 from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
 from prade.queries.parts import Marginal
@@ -374,7 +374,7 @@ def test_damaged_public_rows(tmp_path, change):
     ids=case,
 )
 def test_a_damaged_estimate(tmp_path, change):
-    from prade.data.prior import Prior
+    from prade.data.public.joint import Prior
     from prade.estimating.posterior_mode import MAP
     from prade.release.release import Measurement
 
@@ -457,7 +457,7 @@ def test_dates_that_python_does_not_know_are_told_as_text():
 
 
 def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
-    from prade.data import decompression_limits
+    from prade.data.read import files as decompression_limits
 
     monkeypatch.setattr(decompression_limits, "ALWAYS", 2**20)
     dull, bomb = tmp_path / "dull.csv.gz", tmp_path / "bomb.csv.gz"
@@ -473,7 +473,7 @@ def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
 
 
 def test_a_file_that_declares_more_than_memory_holds(tmp_path, monkeypatch):
-    from prade.data import decompression_limits
+    from prade.data.read import files as decompression_limits
 
     pq.write_table(pa.table({"g": [1, 2], "h": [1, 2]}), tmp_path / "a.parquet")
     monkeypatch.setattr(decompression_limits, "memory", lambda: 3)

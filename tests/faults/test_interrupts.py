@@ -30,7 +30,7 @@ from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.core.execution import cores, finishing, shutting_down
 from prade.core.interrupts import held_back, second_ends
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
 from prade.measuring import run
 from worlds.people import IN_TOWNS, TOWN_PLAN

@@ -18,6 +18,8 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.estimates import kept_estimates
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 from prade.release.derived_files import ESTIMATES
+from prade.data.public.public import Public
+from prade.release.derived_files import ESTIMATES
 from prade.data.public import Public
 from prade.pipeline import sample
 from worlds.plans import ledger_for, plan_of

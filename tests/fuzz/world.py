@@ -14,8 +14,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.data.public import Public
-from prade.data.public_files import PublicFiles
+from prade.data.public.public import Public
+from prade.data.public.table import PublicFiles
 from prade.estimating.levels.estimates import estimates_of
 from prade.queries.parts import Cells
 from prade.release.release import (

@@ -12,7 +12,7 @@ import pytest
 from prade import DataError
 from prade.core import execution as core_workers
 from prade.core.execution import Execution, WorkersError, cluster
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels import descent
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.foundation import shared_foundation

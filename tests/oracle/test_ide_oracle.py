@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 
 import prade.estimating.kernels
 from prade import Schema, Workload
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE

@@ -115,7 +115,7 @@ def test_a_part_twice_with_doubled_scale_is_the_part_once(seed, n0, shift):
 @law
 @given(seed=seeds, n0=st.floats(0.5, 100.0))
 def test_the_order_of_rows_does_not_matter(seed, n0):
-    from prade.data.prior import Prior
+    from prade.data.public.joint import Prior
 
     case = with_scale(noisy_case(seed, ("laplace", "gaussian")), 25.0)
     once = estimate(case, n0)

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 import prade.estimating.kernels
 from prade import Schema, Workload
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.posterior_mode import MAP
 from prade.queries.parts import Marginal

@@ -15,20 +15,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from prade.scoring.evaluation import evaluate
 from prade.scoring.metrics.measures import Choices, all_metrics
-from prade.scoring.metrics.regressions import (
-    Fit,
-    Formula,
-    least_squares,
-    linear_regression,
-    logistic,
-    logistic_regression,
-    overlap,
-)
-from prade.scoring.metrics.tables import Axes, correlations, features, propensity
-from prade.scoring.sides import Side, drawn_sets, k_marginal
+from prade.scoring.metrics.regressions import Fit, Formula, least_squares, logistic, overlap, regression
+from prade.scoring.metrics.tables import correlations, features, principal_components, propensity
+from prade.scoring.sides import Side, distance, drawn_sets, k_marginal
 from worlds.workers import SCHEMA, workers
-
-pytestmark = pytest.mark.usefixtures("all_trees")
 
 TRUE, DRAWN = workers(900, 1), workers(800, 2, tilt=0.3)
 TRUTH, SYNTHETIC = Side.of(SCHEMA, TRUE), Side.of(SCHEMA, DRAWN)
@@ -57,11 +47,10 @@ def test_k_marginals_as_pandas_counts_them(k):
     assert found["public"] is None
 
 
-def test_tables_too_large_to_keep_are_counted_by_sorting(monkeypatch):
-    usual = k_marginal(TRUTH, {"synthetic": SYNTHETIC}, 3, 0)
-    monkeypatch.setattr("prade.scoring.sides.LARGEST_TABLE", 1)
-    sorted_rows = k_marginal(TRUTH, {"synthetic": SYNTHETIC}, 3, 0)
-    assert sorted_rows["synthetic"]["distance"] == pytest.approx(usual["synthetic"]["distance"], abs=1e-12)
+def test_tables_too_large_to_keep_are_counted_by_sorting():
+    for columns in combinations(SCHEMA.coded, 3):
+        usual, sorted_rows = (distance(TRUTH.coded, SYNTHETIC.coded, columns, most) for most in (2**24, 1))
+        assert sorted_rows == pytest.approx(usual, abs=1e-12)
 
 
 def test_many_sets_are_drawn_without_repetition():
@@ -125,7 +114,7 @@ def test_logistic_as_sklearn_fits_it_and_as_log_odds_have_it():
 
 def test_regressions_on_both_tables():
     sides = {"truth": TRUTH, "synthetic": SYNTHETIC, "public": None}
-    found = linear_regression(sides, Formula("INCOME", ("AGE", "RACE")))
+    found = regression(sides, Formula("INCOME", ("AGE", "RACE")), numeric=True)
     mean, deviation = (f(TRUE.to_pandas().dropna(subset="INCOME").AGE) for f in (np.mean, np.std))
     for name, table in (("truth", TRUE), ("synthetic", DRAWN)):
         rows = table.to_pandas().dropna(subset="INCOME")
@@ -136,7 +125,7 @@ def test_regressions_on_both_tables():
         np.testing.assert_allclose(estimates, [other.intercept_, *other.coef_], rtol=1e-9)
         assert found[name]["rows"] == len(rows)
     assert found["public"] is None
-    chance = logistic_regression(sides, Formula("WORKS == 'yes'", ("SEX",)))
+    chance = regression(sides, Formula("WORKS == 'yes'", ("SEX",)), numeric=False)
     rows = TRUE.to_pandas()
     odds = [
         np.log((rows.WORKS[rows["SEX"] == s] == "yes").mean() / (rows.WORKS[rows["SEX"] == s] != "yes").mean())
@@ -173,12 +162,11 @@ def test_axes_of_numbers_are_sklearns():
     values = np.column_stack([truth.numbers[name] for name in columns])
     scaler = StandardScaler().fit(values)
     other = PCA().fit(scaler.transform(values))
-    axes = Axes.of(truth)
-    np.testing.assert_allclose(axes.shares, other.explained_variance_ratio_)
-    mine, theirs = (
-        axes.compared(drawn),
-        other.transform(scaler.transform(np.column_stack([drawn.numbers[n] for n in columns]))),
-    )
+    found = principal_components(truth, {"synthetic": drawn, "public": None})
+    np.testing.assert_allclose([axis["share"] for axis in found["axes"]], other.explained_variance_ratio_)
+    assert found["public"] is None
+    mine = found["synthetic"]
+    theirs = other.transform(scaler.transform(np.column_stack([drawn.numbers[n] for n in columns])))
     projected = other.transform(scaler.transform(values))
     for k, axis in enumerate(mine["axes"]):
         deviation = projected[:, k].std()
@@ -200,7 +188,7 @@ def test_pmse_by_hand_and_auc_of_what_is_known():
 def test_matches_and_consistency_by_pandas():
     true, drawn = (table.drop_columns("TOWN").to_pandas() for table in (TRUE, DRAWN))
     drawn = pd.concat([drawn, true.iloc[:40]])  # 40 rows are those of true people
-    found = all_metrics(TRUTH, Side.of(SCHEMA, drawn.assign(TOWN="p")), choices=Choices(sample=200))
+    found = all_metrics(TRUTH, Side.of(SCHEMA, drawn.assign(TOWN="p")), choices=Choices(sample=200, trees=4))
     unique = true[~true.duplicated(keep=False)]
     both = unique.merge(drawn.drop_duplicates(), how="inner")
     assert found["unique"] == {
@@ -216,7 +204,7 @@ def test_matches_and_consistency_by_pandas():
     ]
     broken = DRAWN.set_column(4, "WAGE", DRAWN["WAGE"].combine_chunks().fill_null(0).take(np.arange(800)[::-1]))
     mixed = broken.to_pandas()
-    found = all_metrics(TRUTH, Side.of(SCHEMA, broken), choices=Choices(sample=200))
+    found = all_metrics(TRUTH, Side.of(SCHEMA, broken), choices=Choices(sample=200, trees=4))
     known = mixed.dropna(subset=["WAGE", "INCOME"])
     assert found["consistency"]["rules"][0]["synthetic"] == pytest.approx((known.WAGE > known.INCOME).mean())
 

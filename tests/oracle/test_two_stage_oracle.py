@@ -8,7 +8,7 @@ import pytest
 import prade.estimating.base as radius_module
 import prade.estimating.kernels
 from prade import Schema
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.paper_estimators import TwoStage
 from prade.queries.parts import Marginal

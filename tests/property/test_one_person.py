@@ -126,7 +126,7 @@ def outcome(opened, unit):
         opened as source,
         patch("secrets.token_hex", lambda size: "0" * 2 * size),
         patch("prade.measuring.streams.ROWS_PER_BATCH", 2),  # so that a few rows are several batches
-        patch("prade.data.csv_records.BLOCK", 50),
+        patch("prade.data.read.csv.BLOCK", 50),
     ):
         answers = [count(source, SCHEMA, PARTS, PLACES, unit), count(source, SCHEMA, PARTS, None, unit)]
     return [np.concatenate([answer.ravel() for answer in level]) for level in answers]

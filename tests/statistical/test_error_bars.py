@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from prade import Budget, Column, Level, Schema, Workload
-from prade.data.encoding import encode
-from prade.data.public import Public
+from prade.data.public.joint import encode
+from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
 from worlds.plans import plan_of

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from prade import Schema, Workload
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import LARGEST, MAP, prior_worth

@@ -84,7 +84,7 @@ def in_a_folder(tmp_path, monkeypatch):
 def test_an_invented_nation_has_private_and_public_halves(in_a_folder):
     from invented_nation import nation
     from prade import Schema
-    from prade.data.tables import read_table
+    from prade.data.read.tables import read_table
 
     files = nation(16, 8_000, 4)
     public, private = (read_table(file) for file in (files.public, files.private))

@@ -10,8 +10,8 @@ import pytest
 import prade
 from prade import Column, Schema, Task, Unit
 from prade.core.errors import SchemaError
-from prade.data.encoding import encode
-from prade.data.tables import read_table, write_table
+from prade.data.public.joint import encode
+from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
 from prade.measuring.source import count, open_source
 from prade.pipeline import write_sample

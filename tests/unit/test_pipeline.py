@@ -12,8 +12,8 @@ from click.testing import CliRunner
 import prade
 from prade import DataError, Ledger, Plan, Release, Synthesizer, Task, Unit
 from prade.cli.main import every_command
-from prade.data import tables
-from prade.data.tables import write_table
+from prade.data.read import tables
+from prade.data.read.tables import write_table
 from prade.examples import census_like
 from prade.pipeline import write_sample
 from prade.planning.settings import Expected

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from prade import Budget, Column, Plan, Schema, Task
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.diagnosis.null import drawn_noise
 

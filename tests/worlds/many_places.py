@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from prade import Ask, Level, Plan, Release, Workload
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from worlds.plans import plan_of
 from worlds.releases import counted, write_folder

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from prade import Budget, Unit
 from prade.core.errors import DataError
-from prade.core.locked_folders import SPILL
+from prade.core.files import SPILL
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source
 from prade.measuring.spark import open_session

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample

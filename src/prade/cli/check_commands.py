@@ -16,7 +16,7 @@ from prade.cli.planning_commands import SHOWN, as_json, rows_per_person, weight
 if TYPE_CHECKING:
     from prade.data.declare.groups import Groups
     from prade.data.declare.schema import Schema
-    from prade.data.public import Public
+    from prade.data.public.public import Public
     from prade.planning.invariants import Breach
 
 
@@ -81,8 +81,8 @@ def _check_public(
     """Show how public files fit a schema."""
     from prade.data.declare.groups import Groups
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import outside
-    from prade.data.public_table import PublicTable
+    from prade.data.public.joint import outside
+    from prade.data.public.table import PublicTable
     from prade.planning.plan import groups_with_public_rows, left_out_in_words, unlisted_groups
     from prade.planning.task import recurring_names
     from prade.privacy.budget import Budget

@@ -13,7 +13,7 @@ import click
 from prade.cli.main import Command
 
 if TYPE_CHECKING:
-    from prade.data.csv_format import CsvFormat
+    from prade.data.read.csv import CsvFormat
 
 
 def csv_options(*names: str, private: bool = False) -> Callable[[Command], Command]:
@@ -22,7 +22,7 @@ def csv_options(*names: str, private: bool = False) -> Callable[[Command], Comma
     def add(command: Command) -> Command:
         @wraps(command)
         def with_format(encoding: str, delimiter: str, line_breaks: bool = False, **arguments: Any) -> Any:
-            from prade.data.csv_format import DEFAULT_FORMAT, CsvFormat
+            from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat
 
             form = CsvFormat(encoding, delimiter, line_breaks)
             if form != DEFAULT_FORMAT:

@@ -48,7 +48,7 @@ def diagnose(
     lower bound of any group, sampling what random sampling alone would lead to, and noise_units the difference in units
     of the noise. This command spends nothing.
     """
-    from prade.data.tables import table_suffix, write_table
+    from prade.data.read.tables import table_suffix, write_table
     from prade.release.release import Release
 
     if output is not None:

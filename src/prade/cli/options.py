@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from prade.core.execution import Execution
-    from prade.data.public_files import PublicFiles
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicFiles, PublicTable
     from prade.planning.plan import Plan
 
 public_again = click.option(
@@ -33,7 +32,7 @@ public_again = click.option(
 
 def public_files(paths: tuple[str, ...], weight: str | None = None) -> PublicFiles:
     """Return the public files at these paths, which must exist."""
-    from prade.data.public_files import PublicFiles
+    from prade.data.public.table import PublicFiles
 
     for path in paths:
         if not Path(path).is_file():

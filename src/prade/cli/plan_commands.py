@@ -15,7 +15,7 @@ from prade.cli.planning_commands import as_json, facts_of, force, planning, task
 if TYPE_CHECKING:
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
-    from prade.tuning.exploration import Exploration
+    from prade.tuning.explore import Exploration
 
 TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
 PAGE = "explore.html"
@@ -122,8 +122,7 @@ def _several(
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
     from prade.reporting.explore_page import write_explore
     from prade.reporting.html import packed
-    from prade.tuning.exploration import plan_file
-    from prade.tuning.explore import budgets_of, explore
+    from prade.tuning.explore import budgets_of, explore, plan_file
 
     kind = "epsilon" if options["epsilon"] else "rho"
     amounts = [amount.strip() for amount in options[kind].split(",")]

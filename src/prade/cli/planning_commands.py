@@ -17,7 +17,7 @@ from prade.cli.options import public_files
 from prade.core.execution import EFFORT
 
 if TYPE_CHECKING:
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.planning.plan import Plan
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
@@ -90,7 +90,7 @@ def infer(
     Read the draft, and correct it from the codebook.
     """
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import outside
+    from prade.data.public.joint import outside
 
     need_new_file(output, force)
     source = public_files(public).source()
@@ -239,7 +239,7 @@ def task_of(
     dataset: str | None,
 ) -> tuple[Task, PublicTable]:
     """Build the task and the public table from the options."""
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.planning.task import Task
     from prade.privacy.protection import Unit
     from prade.release.release import Release

@@ -89,7 +89,7 @@ def answer(
     query after it: "mean(WAGP) where SEX == 2". Queries use codes; the printed table has the schema's titles and
     labels. This command spends nothing.
     """
-    from prade.data.tables import table_suffix, write_table
+    from prade.data.read.tables import table_suffix, write_table
 
     if (query is None) == (questions_file is None):
         raise click.UsageError("give a QUERY, or a file of them with --queries")
@@ -151,7 +151,7 @@ def _show(table: pa.Table | None, output: str | None, as_json: bool, value_of: s
 
 def _questions(path: Path) -> Iterator[Question]:
     """The questions in a file."""
-    from prade.data.tables import read_table, table_suffix
+    from prade.data.read.tables import read_table, table_suffix
 
     if table_suffix(path) == ".csv":
         try:
@@ -194,7 +194,7 @@ def _together(answers: list[pa.Table]) -> pa.Table:
     """All answers in one table, with the columns of all; those of other questions are null."""
     import pyarrow as pa
 
-    from prade.data.cells import texts_of
+    from prade.data.read.cells import texts_of
 
     if len(answers) == 1:
         return answers[0]
@@ -275,7 +275,7 @@ def score(
     """
     from prade.data.declare.schema import Schema
     from prade.scoring.evaluation import evaluate
-    from prade.scoring.metrics.measures import SAMPLE, SEED, Choices
+    from prade.scoring.metrics.measures import SAMPLE, SEED, Choices, need_installed
     from prade.scoring.metrics.regressions import Formula
     from prade.scoring.score import CONTEST_SEED
 
@@ -286,6 +286,8 @@ def score(
         raise click.UsageError("--weight names a column of the public files: also give them with --public")
     if not wanted and (sample is not None or linear is not None or logistic is not None):
         raise click.UsageError("--sample, --linear and --logistic are for the metrics: also give --metrics")
+    if metrics:
+        need_installed()
     choices = Choices(
         SAMPLE if sample is None else sample,
         SEED if seed is None else seed,

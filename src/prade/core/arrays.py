@@ -1,7 +1,8 @@
-"""Type aliases for arrays, and the few array operations that many rooms need."""
+"""Type aliases for arrays, the few array operations that many rooms need, precise means, random numbers of rows."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+STREAM = 2  # keeps the random numbers of rows apart from others that are drawn with the same seed
 LARGEST_COUNTED = 2**22  # cells; beyond this, sorting the rows is faster than a table of all cells
 
 
@@ -107,3 +109,82 @@ def shared_out(rows: int, totals: Floats) -> Floats:
     least = np.floor(shares)
     least[np.argsort(least - shares, kind="stable")[: rows - int(least.sum())]] += 1
     return np.asarray(least, np.float64)
+
+
+class PreciseMean:
+    """The mean of noisy answers to one question, weighted by inverse variances; `add` takes in one more answer.
+
+        mean = sum_k (y_k / v_k) / sum_k (1 / v_k),        variance = 1 / sum_k (1 / v_k)
+
+    No other unbiased weighted mean of independent answers y_k with variances v_k is more precise.
+    Answers are arrays of one shape. A variance is a number, or has one entry for each row of the answers.
+
+    >>> mean = PreciseMean(2)
+    >>> mean.add(np.array([90.0, 10.0]), 4.0)
+    >>> mean.add(np.array([100.0, 20.0]), 1.0)
+    >>> mean.value, mean.variance
+    (array([98., 18.]), 0.8)
+    """
+
+    def __init__(self, *shape: int) -> None:
+        self.weighted = np.zeros(shape)
+        self.precision: Any = 0.0
+
+    def add(self, answers: Floats, variance: Any) -> None:
+        """Take in answers with this noise variance."""
+        self.weighted += answers / self._per_row(variance)
+        self.precision = self.precision + 1 / variance
+
+    @property
+    def known(self) -> bool:
+        """Whether every row has an answer."""
+        return bool(np.all(self.precision > 0))
+
+    @property
+    def value(self) -> Floats:
+        return np.asarray(self.weighted / self._per_row(self.precision))
+
+    @property
+    def variance(self) -> Any:
+        return 1 / self.precision
+
+    def _per_row(self, values: Any) -> Any:
+        return (
+            values if np.ndim(values) == 0 else np.reshape(values, (len(values), *(1 for _ in self.weighted.shape[1:])))
+        )
+
+
+class Chances:
+    """Random numbers that belong to rows: each is a function of the row's key and of what it is for.
+
+    So a table that is made in pieces, in any order and by any number of workers, is the same as one made at once.
+
+    >>> chances = Chances.of_groups(7, [3, 4], [2, 1])
+    >>> alone = Chances.of_groups(7, [4], [1])
+    >>> bool(chances.uniform("AGE", np.array([2]))[0] == alone.uniform("AGE", np.array([0]))[0])
+    True
+    """
+
+    def __init__(self, keys: NDArray[np.uint64]) -> None:
+        self.keys = keys
+
+    @classmethod
+    def of_groups(cls, seed: int, groups: Sequence[int], sizes: Sequence[int]) -> Chances:
+        """Of the rows of some groups, group after group; a row's key depends on its place in its own group only."""
+        keys = [
+            np.random.default_rng([STREAM, group, seed]).integers(0, 2**64, size=size, dtype=np.uint64)
+            for group, size in zip(groups, sizes, strict=True)
+        ]
+        return cls(np.concatenate([np.zeros(0, np.uint64), *keys]))
+
+    def uniform(self, what: str, rows: Ints) -> Floats:
+        """A number from 0 up to 1 for each of some rows; other numbers for anything else that they are for."""
+        salt = np.frombuffer(hashlib.sha256(what.encode()).digest()[:8], np.uint64)[0]
+        return np.asarray((_mixed(self.keys[rows] + salt) >> np.uint64(11)) * 2.0**-53)
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Every bit of a number spread over all bits of the result: the last step of SplitMix64."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import hashlib
 import os
 import shutil
+import stat
+import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BufferedIOBase
+import zlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedIOBase, TextIOWrapper
 from os import PathLike
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from prade.core.errors import DataError
 
@@ -81,3 +87,228 @@ def replace_folder(path: str | PathLike[str]) -> Iterator[Path]:
     finally:
         for left in (unfinished, replaced):
             shutil.rmtree(left, ignore_errors=True)
+
+
+# ---------------------------------------------------------------------- duplicate files
+
+
+OPENING = 2**16  # bytes: enough to tell most files apart
+BLOCK = 2**20
+
+Sides = Sequence[Sequence[str]]
+
+
+def find_duplicate(sides: Sides) -> tuple[str, str] | None:
+    """Two existing files, listed in different `sides`, that are duplicates of each other; None if there are none.
+
+    >>> for name in ("x.csv", "x.csv.gz", "y.csv"):
+    ...     size = Path(name).write_text("AGE\\n" if name == "y.csv" else "AGE\\n40\\n")
+    >>> find_duplicate([["x.csv"], ["y.csv"]]), find_duplicate([["x.csv"], ["y.csv", "x.csv.gz"]])
+    (None, ('x.csv', 'x.csv.gz'))
+    """
+    return find_same_file(sides) or find_same_content(sides)
+
+
+def find_same_file(sides: Sides) -> tuple[str, str] | None:
+    """As `find_duplicate`, by path, inode and name only: no file is read."""
+    return next(filter(None, (_pair(sides, mark) for mark in (os.path.realpath, _inode, _plain_name))), None)
+
+
+def find_same_content(sides: Sides) -> tuple[str, str] | None:
+    """As `find_duplicate`, by content only: files are read."""
+    return _pair(_candidates(_candidates(sides, _opening), _size), content_hash)
+
+
+def refuse_duplicates(files: Sequence[str], find: Callable[[Sides], tuple[str, str] | None] = find_duplicate) -> None:
+    """Refuse a list that contains the same file twice."""
+    pair = find([[file] for file in files]) if len(files) > 1 else None
+    if pair is None:
+        return
+    both = f"{pair[0]} is given twice" if pair[0] == pair[1] else f"{pair[0]} and {pair[1]} are the same file"
+    raise DataError(
+        f"{both} (by path, link, compression or content), so it would count twice; give each file once, and check "
+        "which files your pattern matches"
+    )
+
+
+# ---------------------------------------------------------------------- pairs
+
+
+def _pair(sides: Sides, mark: Callable[[str], Hashable]) -> tuple[str, str] | None:
+    """The first two files from different sides with the same mark; a mark of None matches nothing."""
+    seen: dict[Hashable, tuple[int, str]] = {}
+    for side, files in enumerate(sides):
+        for file in files:
+            value = mark(file)
+            first_side, first = seen.setdefault(value, (side, file))
+            if value is not None and first_side != side:
+                return first, file
+    return None
+
+
+def _candidates(sides: Sides, mark: Callable[[str], Hashable]) -> Sides:
+    """The files that share their mark with a file from another side; only these need a closer look."""
+    marks = [[mark(file) for file in files] for files in sides]
+    sides_with: dict[Hashable, set[int]] = {}
+    for side, values in enumerate(marks):
+        for value in values:
+            sides_with.setdefault(value, set()).add(side)
+    return [
+        [file for file, value in zip(files, values, strict=True) if value is not None and len(sides_with[value]) > 1]
+        for files, values in zip(sides, marks, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------------- marks
+
+
+def _inode(file: str) -> Hashable:
+    with _readable(file):
+        status = os.stat(file)
+    return (status.st_dev, status.st_ino) if status.st_ino else None  # some file systems have no inode numbers
+
+
+def _plain_name(file: str) -> Hashable:
+    path = os.path.realpath(file)
+    return path[: -len(".gz")] if _compressed(path) else path
+
+
+def _opening(file: str) -> Hashable:
+    """Hash of the first bytes of the content; None for a file without rows, which may have an identical copy."""
+    with _readable(file), _content(file) as content:
+        return hashlib.sha256(content.read(OPENING)).digest() if has_rows(file) else None
+
+
+def _size(file: str) -> Hashable:
+    if not _compressed(file):
+        return Path(file).stat().st_size
+    with _readable(file), _content(file) as content:
+        return sum(map(len, iter(lambda: content.read(BLOCK), b"")))
+
+
+def content_hash(file: str) -> str:
+    """SHA-256 of a file's content after decompression."""
+    with _readable(file), _content(file) as content:
+        return sha256_of(content)
+
+
+# ---------------------------------------------------------------------- contents
+
+
+def _compressed(file: str) -> bool:
+    return file.lower().endswith(".gz")
+
+
+@contextmanager
+def _readable(file: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "not a complete gzip file"
+        raise DataError(f"{file} cannot be read ({why}); check its permissions, or create it again") from None
+
+
+def _content(file: str) -> Any:
+    return gzip.open(file) if _compressed(file) else open(file, "rb")
+
+
+def has_rows(file: str) -> bool:
+    """Whether a CSV or parquet file has at least one row; True for a damaged file, which may have some."""
+    if file.lower().endswith(".parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return bool(pq.read_metadata(file).num_rows)
+        except pa.ArrowException:
+            return True
+    with _readable(file), _content(file) as content:
+        records = csv.reader(TextIOWrapper(content, encoding="utf-8-sig", errors="replace", newline=""))
+        try:
+            return next(records, None) is not None and next(records, None) is not None
+        except csv.Error:  # a field is too long for the reader
+            return True
+
+
+# ---------------------------------------------------------------------- locked folders
+
+
+SPILL = "prade-spill-"
+MARK = ".prade-spill"  # an empty file in every spill folder, made once the folder is locked and removed last
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool = False) -> Iterator[int | None]:
+    """Lock a real folder until this block or the process ends; yield its handle, or None if another process has it.
+
+    Also yields None where locks are not available (on Windows and on some file systems). Raises OSError for anything
+    but a real folder: it neither follows a link nor waits for a pipe.
+    """
+    if sys.platform == "win32":
+        yield None
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        mine: int | None = handle
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            mine = None
+        yield mine
+    finally:
+        os.close(handle)
+
+
+def new_locked_folder(locks: ExitStack, make: Callable[[], Path]) -> tuple[Path, int | None]:
+    """A new folder, locked until `locks` closes, and its handle; if it is removed before that, another is made."""
+    while True:
+        own, handle = make(), None
+        with suppress(FileNotFoundError):
+            handle = locks.enter_context(locked(own, wait=True))
+        if own.exists():
+            return own, handle
+
+
+def remove_locked(folder: Path, handle: int) -> None:
+    """Remove a folder and its contents through its handle; the mark goes last, so a killed removal leaves it marked."""
+    for name in sorted(os.listdir(handle), key=lambda name: name == MARK):
+        if stat.S_ISDIR(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=handle)
+        else:
+            os.unlink(name, dir_fd=handle)
+    os.rmdir(folder)
+
+
+# ---------------------------------------------------------------------- spill folders
+
+
+@contextmanager
+def spill_folder() -> Iterator[Path]:
+    """A folder for rows that do not fit in memory. They are private, so folders of killed runs are removed first."""
+    temporary = Path(tempfile.gettempdir())
+    with suppress(OSError):  # we may be allowed to write to the folder but not to list it
+        for left in [temporary / name for name in os.listdir(temporary) if name.startswith(SPILL)]:
+            with suppress(OSError), locked(left) as handle:  # not a folder, another user's, or already gone
+                if handle is not None and _is_spill(handle):
+                    remove_locked(left, handle)
+    with ExitStack() as locks:
+        own, handle = new_locked_folder(locks, lambda: Path(tempfile.mkdtemp(prefix=SPILL)))
+        if handle is not None:
+            os.close(os.open(MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle))
+        try:
+            yield own
+        finally:
+            if handle is None:
+                shutil.rmtree(own, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    remove_locked(own, handle)
+
+
+def _is_spill(handle: int) -> bool:
+    """Whether a locked folder belongs to this user alone and one of their runs marked it."""
+    folder, mark = os.fstat(handle), os.stat(MARK, dir_fd=handle, follow_symlinks=False)
+    alone = stat.S_IMODE(folder.st_mode) == 0o700 and stat.S_ISREG(mark.st_mode)
+    return alone and folder.st_uid == mark.st_uid == os.geteuid()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
-from prade.core.errors import PradeError
-from prade.core.words import closest
+from prade.core.errors import PradeError, closest
 
 
 class Parameters:

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import PradeError
+from prade.core.errors import PradeError, many
 from prade.core.execution import several
-from prade.core.words import many
 from prade.data.declare.groups import Grouping
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.diagnosis.null import (
     Compared,
     LevelAnswers,

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
-from prade.data.declare.groups import Grouping
-from prade.data.public import Public
-from prade.data.recurring_groups import RecurringGroups
+from prade.data.declare.groups import Grouping, RecurringGroups
+from prade.data.public.public import Public
 from prade.planning.plan import Plan
 from prade.planning.questions import COARSE, Question
 from prade.queries.parts import Marginal
@@ -226,7 +225,7 @@ def _of_level(
     inherited = above.source[parents]
     if not grouping.by:
         return Predictions(inherited, above.shares, above.rows, 0)
-    recurring = RecurringGroups.of(public, grouping)
+    recurring = RecurringGroups.of(public.groups, grouping)
     masses, total, squares = (recurring.sums(each) for each in sums)
     mine = np.flatnonzero(recurring.recurs & (total > 0))
     source = inherited.copy()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from prade.data.prior import Prior as Prior
+    from prade.data.public.joint import Prior as Prior
     from prade.estimating.base import fit_many as fit_many
     from prade.estimating.estimate import Estimate as Estimate
     from prade.estimating.layout import Layout as Layout
@@ -24,7 +24,7 @@ _HOMES = {
     "Layout": "prade.estimating.layout",
     "MAP": "prade.estimating.posterior_mode",
     "Measurement": "prade.release.release",
-    "Prior": "prade.data.prior",
+    "Prior": "prade.data.public.joint",
     "TwoStage": "prade.estimating.paper_estimators",
     "fit_many": "prade.estimating.base",
 }

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
 from prade.core.execution import several, single_threaded_blas
-from prade.data.joint import Joint
-from prade.data.prior import Prior
+from prade.data.public.joint import Joint, Prior
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
 from prade.estimating.layout import Layout

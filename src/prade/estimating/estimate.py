@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
+from prade.core.compiled import systematic
 from prade.core.errors import DataError, EstimationError
-from prade.core.systematic import systematic
-from prade.data.joint import Codes, Joint
-from prade.data.parquet_with_header import WEIGHT_FIELD
+from prade.data.public.joint import Codes, Joint
+from prade.data.read.files import WEIGHT_FIELD
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import Coded
+    from prade.data.public.joint import Coded
     from prade.estimating.layout import Layout
 
 
@@ -154,7 +154,7 @@ class Estimate(Joint):
 
     def sample(self, n: int, seed: int) -> Coded:
         """n rows drawn systematically, in random order: each occurs n times its mass, to within one."""
-        from prade.data.encoding import Coded
+        from prade.data.public.joint import Coded
 
         for name, value in (("n", n), ("seed", seed)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
@@ -168,7 +168,7 @@ class Estimate(Joint):
         """Write a parquet file: the codes, the weights, and the schema and report as JSON in its metadata."""
         import pyarrow as pa
 
-        from prade.data.parquet_with_header import write_with_header
+        from prade.data.read.files import write_with_header
 
         if WEIGHT_FIELD in self.codes:
             raise DataError(f"a column is named {WEIGHT_FIELD!r}, which the file needs for itself: rename it")
@@ -185,9 +185,9 @@ class Estimate(Joint):
     def load(cls, path: str | PathLike[str]) -> Estimate:
         """Read what `save` wrote."""
         from prade.data.declare.schema import Schema
-        from prade.data.encoding import Coded
-        from prade.data.parquet_with_header import damage_reported, floats, read_header, whole_numbers
-        from prade.data.tables import read_table
+        from prade.data.public.joint import Coded
+        from prade.data.read.files import damage_reported, floats, read_header, whole_numbers
+        from prade.data.read.tables import read_table
 
         table = read_table(path)
         with damage_reported(path, "a saved estimate", "give a file that Estimate.save wrote"):

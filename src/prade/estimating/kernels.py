@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, smallest_unsigned
-from prade.core.compiled import compiled
-from prade.core.systematic import systematic
+from prade.core.compiled import compiled, systematic
 from prade.estimating import kernels
 
 Codes = NDArray[Any]  # unsigned integers of any width

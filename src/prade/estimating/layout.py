@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, distinct_rows, mass_per_cell
 from prade.core.errors import EstimationError
-from prade.data.joint import Joint
+from prade.data.public.joint import Joint
 from prade.estimating import kernels
 from prade.estimating.block_step import load
 from prade.estimating.kernels import NEGLIGIBLE, Bundles, Tilted, normalised
@@ -36,7 +36,7 @@ class Layout:
     """A support's rows seen through a workload.
 
     >>> from prade import Schema, Workload
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 3})
     >>> layout = Layout(Prior.uniform(schema), Workload.marginals(schema, [("a",)]))
     >>> layout.rows, layout.n_cells          # six rows, of two kinds: only a counts

@@ -11,7 +11,7 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, mass_per_cell
 from prade.core.errors import EstimationError
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of, smallest_radius, solve
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate, Report, Status, TraceRow
@@ -43,7 +43,7 @@ class IDE:
     >>> from prade import Schema, Workload
     >>> from prade.estimating.paper_estimators import IDE
     >>> from prade.release.release import Measurement
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
     >>> part = Workload.marginals(schema, ["a"])[0]
@@ -335,7 +335,7 @@ class TwoStage:
 
     >>> from prade import Schema, Workload
     >>> from prade.release.release import Measurement
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> from prade.estimating.paper_estimators import TwoStage
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})

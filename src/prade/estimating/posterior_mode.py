@@ -10,7 +10,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of, solve
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate
@@ -40,7 +40,7 @@ class MAP:
     >>> from prade import Schema, Workload
     >>> from prade.estimating.posterior_mode import MAP
     >>> from prade.release.release import Measurement
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
     >>> part = Workload.marginals(schema, ["a"])[0]

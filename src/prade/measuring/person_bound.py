@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.locked_folders import spill_folder
+from prade.core.files import spill_folder
 
 if TYPE_CHECKING:
     from prade.privacy.protection import Unit

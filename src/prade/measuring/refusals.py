@@ -1,6 +1,6 @@
 """What a run refuses before it reads a private row, or before it plans: above all, a private table that is public too.
 
-Each private file is compared with each public one as `prade.core.duplicate_files` describes. Tables in memory are
+Each private file is compared with each public one as `prade.core.files` describes. Tables in memory are
 compared by the memory that holds their cells, never by the cells themselves: two tables with equal cells in different
 memory pass, because a refusal must not depend on a private cell.
 """
@@ -12,11 +12,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.duplicate_files import find_same_content, find_same_file
 from prade.core.errors import DataError
-from prade.data.public_files import PublicFiles
-from prade.data.public_table import PublicTable
-from prade.data.shared_memory import shared_memory
+from prade.core.files import find_same_content, find_same_file
+from prade.data.public.table import PublicFiles, PublicTable
+from prade.data.read.frames import shared_memory
 from prade.measuring.source import Counting, open_source
 from prade.measuring.streams import found_files, paths_of
 from prade.planning.plan import Plan

@@ -39,13 +39,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy
 from prade.core.execution import Execution, Progress
-from prade.core.files import replace_file
+from prade.core.files import locked, new_locked_folder, remove_locked, replace_file
 from prade.core.interrupts import held_back
-from prade.core.locked_folders import locked, new_locked_folder, remove_locked
-from prade.core.remedies import Remedy
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.measuring.noise import add_noise
 from prade.measuring.refusals import refuse_same_contents, refuse_same_files
 from prade.measuring.source import Counting, EngineError, open_source

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from prade.core.duplicate_files import find_same_file, refuse_duplicates
 from prade.core.errors import DataError, PradeError, Remark
-from prade.data.csv_format import CsvFormat, format_of
+from prade.core.files import find_same_file, refuse_duplicates
 from prade.data.declare.column import LARGEST_WHOLE, Column
 from prade.data.declare.groups import Groups
-from prade.data.shared_memory import is_lazy
+from prade.data.read.csv import CsvFormat, format_of
+from prade.data.read.frames import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
 from prade.measuring.person_bound import MEMORY
 from prade.measuring.spark import PORTS, Session, SparkTable, open_session
@@ -122,7 +122,7 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     counts as a value outside its column's domain. SQLite does not enforce its types, so its rows are treated alike.
 
     A CSV file is UTF-8 with commas, or has the format that a `prade.CsvFile` declares. It begins with a header, and
-    every line after it is one record, whatever bytes it has (`prade.data.csv_records`): no cell can change how the
+    every line after it is one record, whatever bytes it has (`prade.data.read.csv`): no cell can change how the
     records of others are read. All cells are text, because one person's cell could change what is guessed about others.
 
     prade cannot look inside a view of a database: you must make sure that its rows do not depend on each other.

@@ -41,11 +41,10 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from prade.core.errors import DataError
-from prade.core.locked_folders import spill_folder
-from prade.core.words import closest
-from prade.data.cells import decimal_cells, plain_array
-from prade.data.database_types import DeclaredType, Kind
+from prade.core.errors import DataError, closest
+from prade.core.files import spill_folder
+from prade.data.read.cells import decimal_cells, plain_array
+from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring import streams
 from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, no_table, without_secrets
 from prade.measuring.tally import Counts, Tally

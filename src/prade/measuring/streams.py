@@ -1,7 +1,7 @@
 """Streams of private rows: every source delivers batches of Arrow arrays, and prade alone reads their cells.
 
 A file's types follow its rows: one missing value turns whole numbers into floats, and an empty column has no type at
-all. So every file is read with its own types, each cell is coded by its own value (`prade.data.matching`), and only
+all. So every file is read with its own types, each cell is coded by its own value (`prade.data.read.coding`), and only
 codes are combined. No file's types are imposed on another file's rows, and no type makes a run fail: a cell that does
 not fit its column counts as a value outside the domain.
 
@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from prade.core.duplicate_files import find_same_content, refuse_duplicates
-from prade.core.errors import DataError
-from prade.core.words import closest
-from prade.data.csv_format import CsvFormat, header_of
-from prade.data.csv_records import csv_batches
-from prade.data.database_types import DeclaredType
+from prade.core.errors import DataError, closest
+from prade.core.files import find_same_content, refuse_duplicates
 from prade.data.declare.column import Column
-from prade.data.tables import column_names, read_table
+from prade.data.read.csv import CsvFormat, csv_batches, header_of
+from prade.data.read.frames import DeclaredType
+from prade.data.read.tables import column_names, read_table
 
 ROWS_PER_BATCH = 2**16
 BYTES_READ_AT_ONCE = 2**20  # of one column of a parquet file

@@ -12,17 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import DataError, PradeError, SchemaError
-from prade.core.words import many
+from prade.core.errors import DataError, PradeError, SchemaError, many
 from prade.data.declare.schema import Invariant, PublishedTotals, Rule, checked_invariants
-from prade.data.prior import LARGEST_FULL_DOMAIN, Prior
-from prade.data.public import kept
+from prade.data.public.joint import LARGEST_FULL_DOMAIN, Prior
+from prade.data.public.public import kept
 from prade.queries.query import Query, parse
 
 if TYPE_CHECKING:
     from prade.data.declare.groups import Grouping, Groups
     from prade.data.declare.schema import Schema
-    from prade.data.public import Public
+    from prade.data.public.public import Public
     from prade.queries.parts import Part
 
 # An arrow that is not within a quoted text or a name in backticks.

@@ -24,15 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.documents import Malformed, file_text, json_value
-from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
+from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError, many
 from prade.core.files import replace_file
-from prade.core.words import many
-from prade.data.declare.groups import Grouping, Groups
+from prade.data.declare.groups import Grouping, Groups, RecurringGroups
 from prade.data.declare.schema import Invariant, PublishedTotals, Schema
-from prade.data.public import Public
-from prade.data.public_files import PublicFiles
-from prade.data.public_table import PublicTable
-from prade.data.recurring_groups import RecurringGroups
+from prade.data.public.public import Public
+from prade.data.public.table import PublicFiles, PublicTable
 from prade.planning.invariants import lines_of, not_protected, stated
 from prade.planning.plan_file import (
     VERSION,
@@ -395,7 +392,7 @@ def groups_with_public_rows(public: Public, groups: Groups) -> tuple[int, str]:
     """
     if not groups.names:
         return 0, ""
-    number = int(RecurringGroups.of(public, groups.level(groups.names)).recurs.sum())
+    number = int(RecurringGroups.of(public.groups, groups.level(groups.names)).recurs.sum())
     verb = "occurs" if number == 1 else "occur"
     return number, f"{number:,} of {len(groups):,} groups {verb} among the public rows"
 

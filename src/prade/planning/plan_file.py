@@ -15,13 +15,12 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from prade.core.documents import toml_table
-from prade.core.errors import DataError, PradeError, WorkloadError
-from prade.core.words import closest
-from prade.data.csv_format import CsvFormat
+from prade.core.errors import DataError, PradeError, WorkloadError, closest
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema, invariants_of
 from prade.data.declare.schema_file import one_line_arrays
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
+from prade.data.read.csv import CsvFormat
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import IN_EARLIER_FILES, Expected, Settings, TargetError
 from prade.planning.task import Target, targets_of_tables

@@ -21,9 +21,8 @@ from os import PathLike
 from typing import Any, Literal
 
 from prade.core.documents import file_text, toml_table
-from prade.core.errors import DataError, PradeError, WorkloadError
+from prade.core.errors import DataError, PradeError, WorkloadError, closest, names_of
 from prade.core.numbers import exact, readable
-from prade.core.words import closest, names_of
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema
 from prade.planning.invariants import stated

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from prade.core.errors import PradeError
+from prade.core.errors import PradeError, Remedy
 from prade.core.numbers import readable, whole
-from prade.core.remedies import Remedy
 from prade.privacy.budget import Budget, epsilon_of
 
 Neighbours = Literal["add-remove", "replace"]

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import DataError, SchemaError, WorkloadError
-from prade.core.words import closest
+from prade.core.errors import DataError, SchemaError, WorkloadError, closest
 from prade.data.comparison import codes_satisfying
 from prade.data.declare.column import some_of
 
@@ -261,7 +260,7 @@ def possible(expression: Expression, negated: bool = False) -> dict[str, Mask]:
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Column, Schema
-    from prade.data.joint import Joint
+    from prade.data.public.joint import Joint
 
 Value = bool | int | float | str
 # Which codes satisfy a comparison that a query makes, and the comparison itself: column, symbol, value, and whether the

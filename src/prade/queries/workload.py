@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.arrays import mass_per_cell
-from prade.core.errors import WorkloadError
-from prade.core.words import names_of
+from prade.core.errors import WorkloadError, names_of
 from prade.data.comparison import codes_satisfying
 from prade.privacy.protection import Unit
 from prade.queries.parts import MAX_ENUMERATED, Cells, Marginal, Part, Predicate, RowCells, joint_sizes, may_overlap
@@ -182,7 +181,7 @@ def _aligned(table: NDArray[Any], own: Sequence[str], columns: Sequence[str]) ->
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Column, Schema
-    from prade.data.joint import Joint
+    from prade.data.public.joint import Joint
 
 __all__ = ["Cells", "Marginal", "Part", "Predicate", "RowCells", "Workload"]
 

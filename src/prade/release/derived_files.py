@@ -24,7 +24,7 @@ from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
 from prade.core.execution import versions
 from prade.core.files import replace_file
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.release.release import Release, file_hash, read_sealed, sealed_text
 
 ESTIMATES, SUPPORT, SYNTHETIC = "estimates.parquet", "support.parquet", "synthetic.parquet"

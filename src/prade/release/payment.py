@@ -16,8 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from prade.core.errors import DataError
-from prade.core.remedies import Remedy
+from prade.core.errors import DataError, Remedy
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget

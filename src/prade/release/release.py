@@ -20,13 +20,12 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, EstimationError, PradeError, Remark
 from prade.core.files import sha256_of
-from prade.core.means import PreciseMean
 from prade.data.declare.schema import Schema
-from prade.data.parquet_with_header import damage_reported, whole_numbers
+from prade.data.read.files import damage_reported, whole_numbers
 from prade.planning.invariants import not_protected
 from prade.planning.plan import RELEASED, Plan
 from prade.planning.questions import Question
@@ -295,7 +294,7 @@ def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
 
 def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
-    from prade.data.tables import read_table
+    from prade.data.read.tables import read_table
 
     with damage_reported(path, "noisy counts", "restore the original"):
         values = whole_numbers(read_table(path, ["noisy"]), "noisy")

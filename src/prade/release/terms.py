@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import Literal
 
 from prade.core.errors import DataError, PradeError
 from prade.core.execution import EFFORT
 from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
@@ -23,6 +24,7 @@ from prade.release.payment import need_on_record, not_entered
 from prade.release.release import PLAN
 
 PathName = str | PathLike[str]
+Method = Literal["prade", "algorithm-2"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Terms:
     again: bool = False
     weak_protection: bool = False
     against_advice: bool = False
+    method: Method = "prade"
     ask_cap: Callable[[Task, Ledger], Budget] | None = None  # to ask a person for the cap of a new data set
 
 

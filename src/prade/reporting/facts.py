@@ -1,6 +1,6 @@
 """The numbers of a report: for every level and group the public table, the answers, the estimate and synthetic rows.
 
-    public     the group's distribution according to the public table alone (`prade.reporting.facts`)
+    public     the group's distribution according to the public table alone (`public_factors`)
     noisy      the release's answers about the group: its own, combined with the sums over its descendants
     estimate   what `prade.estimating.levels.estimates` answers: a level above the last has the sums of its groups
     synthetic  the rows in the release's folder
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,22 +25,25 @@ from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
-from prade.estimating.levels.cell_counts import NINETY_FIVE, sum_variances
+from prade.estimating.levels.cell_counts import interval, sum_variances
 from prade.estimating.levels.estimates import shared_estimates
-from prade.estimating.levels.foundation import HANDED_ON, GroupPriors
+from prade.estimating.levels.foundation import HANDED_ON
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.totals import added_up, variance_of_sums
 from prade.planning.invariants import possible_cells
 from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:
-    from prade.data.encoding import Coded
+    from prade.data.public.joint import Coded
     from prade.estimating.levels.error_bars import Errors
     from prade.estimating.levels.estimates import Estimates
 
 
 WHOLE, ONE_TABLE = "all groups together", "the whole table"
 ALMOST_NONE = 1e-9  # rows that an empty group counts as, where all groups are estimated to be empty
+LARGEST = 2.0  # L1 distance between shares
+CLEARLY = 2.0  # standard deviations: a group with fewer rows than that may have none
+COMMON = 0.05  # share of a group's rows: values that are rarer are no measure of how precise a table is
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +69,10 @@ class View:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def noisy_shares(self, part: Part) -> Floats | None:
-        """Noisy counts divided by the noisy number of rows; None for a part that was not measured."""
+    def noisy_shares(self, part: Part) -> Floats:
+        """Noisy counts divided by the noisy number of rows; NaN for a part that was not measured."""
         if part not in self.answers.parts:
-            return None
+            return np.full((len(self), part.n_cells), np.nan)
         rows = np.maximum(self.answers.totals, 1.0)[:, None]
         return np.asarray(self.answers.counts[self.answers.parts.index(part)] / rows)
 
@@ -115,10 +119,10 @@ def facts_of(
 
     Workers in other processes open the estimates in the release's folder.
     """
-    parts, priors, size = shown_parts(estimates), PublicPriors(estimates), len(estimates.totals)
+    parts, priors, size = shown_parts(estimates), public_factors(estimates), len(estimates.totals)
     asked = [cells_of(part, estimates) for part in parts]
     rows = np.maximum(estimates.totals, ALMOST_NONE)
-    factors = rows @ priors.factors[-1] / rows.sum()
+    factors = rows @ priors[-1] / rows.sum()
     shared = None if execution.executor is None else shared_estimates(estimates)
     finest, together = estimates.tables(parts, rows, shared=shared, execution=execution)
     counted = {"synthetic": (synthetic, group)} | ({} if truth is None else {"truth": truth})
@@ -126,16 +130,17 @@ def facts_of(
         name: (_counts(parts, *each, size), np.bincount(each[1], minlength=size).astype(np.float64))
         for name, each in counted.items()
     }
-    masses = priors.masses(asked)
+    public, weights = estimates.public, estimates.public.observed_weights
+    masses = np.concatenate([mass_by_group(public.group, len(public.groups), *each, weights) for each in asked], axis=1)
     views = []
     for level in (None, *(k for k, grouping in enumerate(estimates.plan.groupings) if grouping.by)):
         view = _whole(estimates) if level is None else _view(estimates, level)
-        view.shares["public"] = (factors[None] if level is None else priors.factors[level]) @ masses
+        view.shares["public"] = (factors[None] if level is None else priors[level]) @ masses
         view.shares["estimate"] = _mean(rows[:, None] * finest, rows, view)
         view.shares.update({name: _mean(*each, view) for name, each in counts.items()})
         views.append(view)
-    weights = {"public": priors.weighted(factors), "estimate": together}
-    return Facts(parts, tuple(views), weights, {name: coded for name, (coded, _) in counted.items()})
+    whole = {"public": np.asarray(weights * factors[public.group]), "estimate": together}
+    return Facts(parts, tuple(views), whole, {name: coded for name, (coded, _) in counted.items()})
 
 
 def shown_parts(estimates: Estimates) -> tuple[Part, ...]:
@@ -193,57 +198,41 @@ def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, F
     return added_up(estimates.totals, number, groups), np.sqrt(variance[:, 0])
 
 
-class PublicPriors:
-    """The priors of the groups of all levels, as factors of the public groups."""
+def public_factors(estimates: Estimates) -> list[Floats]:
+    """The prior of every group according to the public table alone: by level, [groups, public groups].
 
-    def __init__(self, estimates: Estimates) -> None:
-        self._public = estimates.public
-        self._weights = self._public.observed_weights
-        self._of_groups = mass_per_cell(self._public.group, self._weights, len(self._public.groups))
-        self.factors: list[Floats] = []  # by level, [groups, public groups]
-        for priors in estimates.priors:
-            above = self.factors[-1] if self.factors else np.ones((1, len(self._public.groups)))
-            self.factors.append(self._level_factors(priors, above, estimates.settings.own))
+    A prior gives the rows of one public group one factor, weights = table weights * factor of the row's group, and is
+    derived from the prior of the group above as in `GroupPriors.weights`. So the shares of cells are one product:
 
-    def weights(self, level: int, group: int) -> Floats:
-        """The weights of the public rows in a group's prior."""
-        return self.weighted(self.factors[level][group])
-
-    def weighted(self, factors: Floats) -> Floats:
-        """The weights of the public rows that factors of their groups lead to."""
-        return np.asarray(self._weights * factors[self._public.group])
-
-    def masses(self, asked: Sequence[Cells]) -> Floats:
-        """The weight of the cells of some parts in every public group: [public groups, all cells]."""
-        group, groups, weights = self._public.group, len(self._public.groups), self._weights
-        return np.concatenate([mass_by_group(group, groups, *cells, weights) for cells in asked], axis=1)
-
-    def _level_factors(self, priors: GroupPriors, above: Floats, own: float) -> Floats:
-        of_groups = self._of_groups if self._public.added else priors.public.group_weights
-        return _factors(priors, above, own, of_groups)
-
-
-def _factors(priors: GroupPriors, above: Floats, own: float, of_groups: Floats) -> Floats:
-    """The factors of a level's groups, given those of the level above; as `GroupPriors.weights`."""
-    handed = above[priors.parent_of]
-    if not priors.top:
-        handed = HANDED_ON * handed + (1 - HANDED_ON)
-    recurring = priors.recurring
-    keys = np.where(recurring.loose[:, None], *(key[None] for key in reversed(recurring.keys)))
-    mine = (keys == recurring.of_group[:, None]) & recurring.recurs[:, None]
-    total = mine @ of_groups
-    share = np.divide(own, total, out=np.zeros_like(total), where=total > 0)[:, None]
-    return np.where(total[:, None] > 0, share * mine + (1 - own) * handed, handed)
-
-
-LARGEST = 2.0  # L1 distance between shares
-CLEARLY = 2.0  # standard deviations: a group with fewer rows than that may have none
-COMMON = 0.05  # share of a group's rows: values that are rarer are no measure of how precise a table is
+        shares [groups, cells] = factors [groups, public groups] @ masses [public groups, cells]
+    """
+    public, own = estimates.public, estimates.settings.own
+    masses = mass_per_cell(public.group, public.observed_weights, len(public.groups))
+    factors = [np.ones((1, len(public.groups)))]
+    for priors in estimates.priors:
+        above = factors[-1][priors.parent_of]
+        if not priors.top:
+            above = HANDED_ON * above + (1 - HANDED_ON)
+        recurring = priors.recurring
+        keys = np.where(recurring.loose[:, None], *(key[None] for key in reversed(recurring.keys)))
+        mine = (keys == recurring.of_group[:, None]) & recurring.recurs[:, None]
+        total = mine @ (masses if public.added else priors.public.group_weights)
+        share = np.divide(own, total, out=np.zeros_like(total), where=total > 0)[:, None]
+        factors.append(np.where(total[:, None] > 0, share * mine + (1 - own) * above, above))
+    return factors[1:]
 
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """Of the columns' tables in a view: standard deviations of shares, [groups, cells], and what follows from them."""
+    """How precise the columns' tables in a view are, from the standard deviations of their shares, [groups, cells].
+
+    The model error of a table is what the model of the intervals expects of the L1 distance between true and estimated
+    shares. A normal error of standard deviation s has the expected absolute value s sqrt(2 / pi), so
+
+        model error = sum over cells of sd * sqrt(2 / pi), but at most 2
+
+    Where a group may well have no rows at all, its shares mean nothing, and neither does their error: it is unknown.
+    """
 
     view: View
     starts: tuple[int, ...]  # of each column's cells, and the number of all cells at the end
@@ -255,52 +244,53 @@ class Precision:
         return self.view.shares["estimate"][:, : self.starts[-1]]
 
     @property
-    def errors(self) -> Floats:
-        """The model error of every column's table: [groups, columns]; NaN in groups that may have no rows."""
-        errors = np.add.reduceat(self.sd, self.starts[:-1], axis=1) * math.sqrt(2 / math.pi)
-        return np.where(self.has_rows[:, None], np.minimum(errors, LARGEST), np.nan)
-
-    @property
     def has_rows(self) -> Flags:
         """Which groups have more rows than 0 beyond doubt."""
         totals = self.view.totals
         return np.asarray((totals > 0) & (totals >= CLEARLY * self.view.total_sd))
 
-    def column_error(self, column: int) -> float | None:
+    @cached_property
+    def errors(self) -> Floats:
+        """The model error of every column's table: [groups, columns]; NaN in groups that may have no rows."""
+        errors = np.add.reduceat(self.sd, self.starts[:-1], axis=1) * math.sqrt(2 / math.pi)
+        return np.where(self.has_rows[:, None], np.minimum(errors, LARGEST), np.nan)
+
+    @cached_property
+    def counts(self) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the counts' 95 % intervals: [groups, cells]."""
+        rows, rows_sd = self.view.totals[:, None], self.view.total_sd[:, None]
+        sd = np.hypot(rows * self.sd, self.shares * rows_sd)
+        return interval(rows * self.shares, sd, 0.0, interval(rows, rows_sd)[1])
+
+    @cached_property
+    def widths(self) -> Floats:
+        """The widths of the counts' 95 % intervals: [groups, cells]."""
+        low, high = self.counts
+        return high - low
+
+    def error(self, column: int) -> float | None:
         """The mean of a column's model errors over the groups that have rows; None if there are no such groups."""
         return float(self.errors[self.has_rows, column].mean()) if self.has_rows.any() else None
 
-    @property
-    def widths(self) -> Floats:
-        """The widths of the counts' 95 % intervals: [groups, cells]."""
-        rows, rows_sd = self.view.totals[:, None], self.view.total_sd[:, None]
-        counts = rows * self.shares
-        sd = np.hypot(rows * self.sd, self.shares * rows_sd)
-        high = np.minimum(counts + NINETY_FIVE * sd, rows + NINETY_FIVE * rows_sd)
-        return np.asarray(high - np.maximum(counts - NINETY_FIVE * sd, 0.0))
-
-    def column_width(self, column: int) -> float:
+    def width(self, column: int) -> float:
         """The median width of a column's intervals, over groups and cells."""
-        return float(np.median(self.widths[:, self.starts[column] : self.starts[column + 1]]))
+        return float(np.median(self.widths[:, self.cells(column)]))
 
-    @property
-    def relative(self) -> float | None:
+    def relative(self, column: int | None = None) -> float | None:
         """How far, in half of the cases, the 95 % interval of a common value reaches to either side, per count."""
-        return self._reach(slice(None))
-
-    def column_relative(self, column: int) -> float | None:
-        """The same for the values of one column."""
-        return self._reach(slice(self.starts[column], self.starts[column + 1]))
-
-    def _reach(self, cells: slice) -> float | None:
+        cells = self.cells(column)
         shares, widths = self.shares[:, cells], self.widths[:, cells]
         counts = shares * self.view.totals[:, None]
         common = (shares >= COMMON) & (counts >= 1)
         return float(np.median((widths / 2)[common] / counts[common])) if common.any() else None
 
+    def cells(self, column: int | None) -> slice:
+        """The position of a column's cells, or of all."""
+        return slice(None) if column is None else slice(self.starts[column], self.starts[column + 1])
+
 
 def precision_of(estimates: Estimates, parts: Sequence[Part], view: View, kept: dict[int, Errors]) -> Precision:
-    """The precision of the tables of these columns; `kept` keeps from one view to the next views have in common."""
+    """The precision of the tables of some columns; `kept` has what views share, so that it is computed once."""
     starts = np.cumsum([0, *(part.n_cells for part in parts)])
     shares = view.shares["estimate"][:, : starts[-1]]
     return Precision(view, tuple(starts.tolist()), deviations(estimates, parts, view, shares, kept))

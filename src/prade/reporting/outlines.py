@@ -28,6 +28,7 @@ from prade.data.declare.groups import Grouping
 Key = tuple[str, ...]
 Point = tuple[float, float]
 Ring = list[Point]
+Snapped = list[tuple[int, int]]  # a ring on the grid
 Position = Annotated[list[float], msgspec.Meta(min_length=2)]  # a third coordinate, the height, is ignored
 
 POLYGONS: dict[str, Any] = {"Polygon": list[list[Position]], "MultiPolygon": list[list[list[Position]]]}
@@ -69,10 +70,6 @@ class Outlines:
             "the others. Are these the outlines of the same places, in the same year?"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {"width": self.width, "height": self.height, "paths": self.paths, "others": self.others}
-
 
 def outlines(source: str | PathLike[str], levels: Sequence[Grouping], key: str | None = None) -> Outlines:
     """The outlines of the groups of the level that the file matches best; of two equally good levels, the finer one.
@@ -112,20 +109,13 @@ def simple(text: Any) -> Key:
     return tuple(word.strip().lstrip("0") or ("0" if word.strip() else "") for word in words)
 
 
-# ---------------------------------------------------------------------- the file
-
-
-class Geometry(msgspec.Struct):
-    """A shape; only the coordinates of polygons are used."""
-
+class _Geometry(msgspec.Struct):
     type: str
     coordinates: Any = None
 
 
-class Feature(msgspec.Struct):
-    """A feature: its shape, and its properties, one or two of which identify it."""
-
-    geometry: Geometry | None = None
+class _Feature(msgspec.Struct):
+    geometry: _Geometry | None = None
     properties: dict[str, Any] | None = None
 
     @property
@@ -134,16 +124,14 @@ class Feature(msgspec.Struct):
         return self.properties or {}
 
 
-class Collection(msgspec.Struct):
-    """The whole file."""
-
-    features: list[Feature]
+class _Collection(msgspec.Struct):
+    features: list[_Feature]
 
 
-def _features(path: Path) -> list[Feature]:
+def _features(path: Path) -> list[_Feature]:
     text = file_text(path, "GeoJSON file")
     try:
-        features = structured(json_value(text), Collection).features
+        features = structured(json_value(text), _Collection).features
     except Malformed as fault:
         raise DataError(
             f"{path} is not a GeoJSON FeatureCollection ({fault}); give one, with a polygon for each group"
@@ -156,7 +144,7 @@ def _features(path: Path) -> list[Feature]:
     return shaped
 
 
-def _names(features: Sequence[Feature], key: str | None) -> list[str]:
+def _names(features: Sequence[_Feature], key: str | None) -> list[str]:
     """The properties to try: the given key, or each property and every pair of them."""
     known = list(dict.fromkeys(name for each in features for name in each.named))
     if key is None:
@@ -169,35 +157,27 @@ def _names(features: Sequence[Feature], key: str | None) -> list[str]:
     return [key]
 
 
-def _value(feature: Feature, name: str) -> Key | None:
+def _value(feature: _Feature, name: str) -> Key | None:
     parts = [name] if name in feature.named else name.split("+")
     values = [feature.named.get(part) for part in parts]
     return None if None in values else tuple(word for value in values for word in simple(value))
 
 
-def _matches(features: Sequence[Feature], name: str, grouping: Grouping) -> dict[int, list[int]]:
-    """The features of every group that has any."""
+def _matches(features: Sequence[_Feature], name: str, grouping: Grouping) -> dict[int, list[int]]:
+    """The features of every group: by the groups' values joined or by the last value, if these tell groups apart."""
     by_value: dict[Key, list[int]] = {}
     for number, feature in enumerate(features):
         if (value := _value(feature, name)) is not None:
             by_value.setdefault(value, []).append(number)
-    best: dict[int, list[int]] = {}
-    for keys in _group_keys(grouping):
-        matches = {group: by_value[value] for group, value in enumerate(keys) if value in by_value}
-        if len(matches) > len(best):
-            best = matches
-    return best
-
-
-def _group_keys(grouping: Grouping) -> Iterator[list[Key]]:
-    """The groups' values joined, then the last value alone, wherever these distinguish the groups."""
+    tried: list[dict[int, list[int]]] = [{}]
     for values in (grouping.values, [each[-1:] for each in grouping.values]):
         keys = [tuple(word for value in each for word in simple(value)) for each in values]
         if len(set(keys)) == len(keys):
-            yield keys
+            tried.append({group: by_value[key] for group, key in enumerate(keys) if key in by_value})
+    return max(tried, key=len)
 
 
-def _no_match(path: Path, features: Sequence[Feature], levels: Sequence[Grouping], key: str | None) -> str:
+def _no_match(path: Path, features: Sequence[_Feature], levels: Sequence[Grouping], key: str | None) -> str:
     """The message for a file none of whose features is a group."""
     tried = [key] if key else _names(features, None)[:SHOWN]
     first = features[0].named
@@ -206,10 +186,7 @@ def _no_match(path: Path, features: Sequence[Feature], levels: Sequence[Grouping
     return f"no feature of {path} is a group of the release: the first feature has {has}, the first group is {wanted!r}"
 
 
-# ---------------------------------------------------------------------- shapes
-
-
-def _rings(feature: Feature) -> Iterator[Ring]:
+def _rings(feature: _Feature) -> Iterator[Ring]:
     assert feature.geometry is not None
     try:
         shape = structured(feature.geometry.coordinates, POLYGONS[feature.geometry.type])
@@ -227,51 +204,48 @@ def _drawn(
 ) -> tuple[int, int, dict[int, str], list[str]]:
     """The width and height of the box that the groups' shapes fill, their paths on the grid, and others in the box."""
     points = [point for each in rings.values() for ring in each for point in ring]
-    if not points or not all(abs(x) <= FURTHEST and abs(y) <= FURTHEST for x, y in points):
+    if not points or not all(map(_possible, points)):
         raise DataError("the outlines in the GeoJSON file have no points, or impossible ones; export the file again")
     # Without this, islands on the two sides of the date line would be drawn a world apart.
     turn = max(x for x, _ in points) - min(x for x, _ in points) > 180
     south, north = min(y for _, y in points), max(y for _, y in points)
     narrow = math.cos(math.radians((south + north) / 2))
 
-    def flat(point: Point) -> Point:
-        x, y = point
-        return (x + 360 if turn and x < 0 else x) * narrow, -y
+    def flat(x: float) -> float:
+        return (x + 360 if turn and x < 0 else x) * narrow
 
-    west = min(flat(point)[0] for point in points)
-    span = max(flat(point)[0] for point in points) - west
-    scale = WIDTH / max(span, north - south, 1e-9)
+    west, east = min(flat(x) for x, _ in points), max(flat(x) for x, _ in points)
+    scale = WIDTH / max(east - west, north - south, 1e-9)
+    width, height = max(round((east - west) * scale), 1), max(round((north - south) * scale), 1)
 
     def snapped(point: Point) -> tuple[int, int]:
-        x, y = flat(point)
-        return round((x - west) * scale), round((y + north) * scale)
+        return round((flat(point[0]) - west) * scale), round((north - point[1]) * scale)
 
-    def drawn(each: Sequence[Ring]) -> list[list[tuple[int, int]]]:
-        return [[snapped(point) for point in ring] for ring in each if ring]
+    def drawn(each: Sequence[Ring]) -> list[Snapped]:
+        return [
+            [(round((flat(x) - west) * scale), round((north - y) * scale)) for x, y in ring] for ring in each if ring
+        ]
 
-    width, height = max(round(span * scale), 1), max(round((north - south) * scale), 1)
+    def inside(each: Sequence[Snapped]) -> bool:
+        xs, ys = ([point[k] for ring in each for point in ring] for k in (0, 1))
+        return max(xs) > 0 and min(xs) < width and max(ys) > 0 and min(ys) < height
+
     paths = {group: _path(drawn(each)) for group, each in rings.items() if any(each)}
-    beside = [drawn(each) for each in others if _possible(each)]
-    return width, height, paths, [_path(each) for each in beside if each and _overlaps(each, width, height)]
+    beside = [drawn(each) for each in others if all(_possible(point) for ring in each for point in ring)]
+    return width, height, paths, [_path(each) for each in beside if each and inside(each)]
 
 
-def _possible(rings: Sequence[Ring]) -> bool:
-    return all(abs(x) <= FURTHEST and abs(y) <= FURTHEST for ring in rings for x, y in ring)
+def _possible(point: Point) -> bool:
+    return all(abs(coordinate) <= FURTHEST for coordinate in point)
 
 
-def _overlaps(rings: Sequence[Sequence[tuple[int, int]]], width: int, height: int) -> bool:
-    """Whether the box around some rings has a part of the map in it."""
-    x, y = ([point[k] for ring in rings for point in ring] for k in (0, 1))
-    return max(x) > 0 and min(x) < width and max(y) > 0 and min(y) < height
-
-
-def _path(rings: Sequence[Sequence[tuple[int, int]]]) -> str:
+def _path(rings: Sequence[Snapped]) -> str:
     """An SVG path; rings smaller than the grid are left out, unless there are no others."""
     drawn = []
     for ring in rings:
-        kept = [point for point, before in zip(ring, [None, *ring], strict=False) if point != before]
-        if len(set(kept)) > 2:
-            drawn.append(f"M{'L'.join(f'{x} {y}' for x, y in kept)}Z")
+        corners = [point for point, before in zip(ring, [None, *ring], strict=False) if point != before]
+        if len(set(corners)) > 2:
+            drawn.append(f"M{'L'.join(f'{x} {y}' for x, y in corners)}Z")
     if not drawn:
         x, y = next(point for ring in rings for point in ring)
         return f"M{x - 2} {y - 2}L{x + 2} {y - 2}L{x + 2} {y + 2}L{x - 2} {y + 2}Z"

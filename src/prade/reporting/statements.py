@@ -12,9 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prade.core.words import many
-from prade.data.copied_share import copies_in_words
+from prade.core.errors import many
 from prade.data.declare.schema import PublishedTotals, Rule
+from prade.data.read.files import copies_in_words
 from prade.planning.invariants import not_protected
 from prade.planning.questions import TOTAL
 from prade.privacy.protection import meaning

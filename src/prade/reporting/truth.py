@@ -71,11 +71,11 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.core.execution import Execution
-from prade.data.copied_share import copies_in_words
-from prade.data.csv_format import format_of
 from prade.data.declare.display import group_texts
-from prade.data.encoding import Coded, encode
-from prade.data.tables import read_table, table_columns
+from prade.data.public.joint import Coded, encode
+from prade.data.read.csv import format_of
+from prade.data.read.files import copies_in_words
+from prade.data.read.tables import read_table, table_columns
 from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.derived_files import kept_rows
 from prade.reporting.html import packed

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.words import many
-from prade.data.copied_share import copies_in_words
+from prade.core.errors import many
 from prade.data.declare.display import display_texts
 from prade.data.declare.schema import Rule
+from prade.data.read.files import copies_in_words
 from prade.estimating.levels.added_rows import FALSE_ALARM, largest_noise
 from prade.planning.invariants import not_protected
 from prade.planning.plan import columns_left_out

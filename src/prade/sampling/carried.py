@@ -27,14 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.compiled import systematic
 from prade.core.documents import json_value, structured
-from prade.core.errors import DataError
-from prade.core.remedies import Remedy
-from prade.core.systematic import systematic
-from prade.data.parquet_with_header import HEADER
-from prade.data.public_files import PublicFiles
-from prade.data.public_table import PublicTable
-from prade.data.tables import parquet_schema, table_suffix, write_table
+from prade.core.errors import DataError, Remedy
+from prade.data.public.table import PublicFiles, PublicTable
+from prade.data.read.files import HEADER
+from prade.data.read.tables import parquet_schema, table_suffix, write_table
 from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.planning.plan import Plan, public_of
 from prade.planning.settings import Settings
@@ -42,7 +40,7 @@ from prade.queries.workload import Workload
 from prade.release.derived_files import CARRIED, KEPT_CARRIED, check_kept, is_kept, recorded
 from prade.release.release import Release, file_hash
 from prade.sampling.draw import ordering
-from prade.sampling.table import TableOfRows
+from prade.sampling.table import TableOfRows, numbers_of_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -188,7 +186,9 @@ def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
     each = list(estimates.map(carried))
     groups, sizes = np.arange(len(each)), np.array([len(rows) for rows, _ in each])
     drawn = estimates.support.numbers(np.concatenate([rows for rows, _ in each]))
-    table = TableOfRows(estimates, public, 0).rows_of(groups, sizes, drawn)
+    table = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, 0).rows_of(
+        groups, sizes, drawn
+    )
     if (person := estimates.plan.unit.person_id) is not None:
         table = table.drop_columns([person])
     return table.append_column(WEIGHT, pa.array(np.concatenate([weights for _, weights in each])))

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
+from prade.core.compiled import marked, systematic
 from prade.core.errors import EstimationError
-from prade.core.systematic import marked, systematic
-from prade.data.joint import Codes, Joint
+from prade.data.public.joint import Codes, Joint
 from prade.sampling import kernels
 from prade.sampling.kernels import Tally
 from prade.sampling.pair_tables import FEWEST_ROWS, Clusters, Pairs, PairTables, in_blocks
@@ -178,7 +178,7 @@ def drawn_ranks(edges: Floats, n: int, generator: np.random.Generator) -> Ints:
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import Coded
+    from prade.data.public.joint import Coded
 
 PASSES = 6  # the first visits every row of the sample, the others those that cost most
 CANDIDATES = 12  # rows that a visit to a slot looks at
@@ -197,12 +197,12 @@ def sample(
     """n rows of a distribution: `draw`, then `improve`; with no passes `draw` alone.
 
     >>> from prade import Schema
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> sample(Prior.uniform(Schema.from_mbi({"a": 2, "b": 3})), 12, seed=1).project(["a", "b"]) * 12
     array([[2., 2., 2.],
            [2., 2., 2.]])
     """
-    from prade.data.encoding import Coded
+    from prade.data.public.joint import Coded
 
     if order is None:
         order = ordering(joint.codes, joint.schema, pairs=pairs)
@@ -237,7 +237,7 @@ def improve(
     rare combinations become somewhat rarer. If every row must get its share on average, keep what `draw` gave.
 
     >>> from prade import Schema
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> prior = Prior.uniform(Schema.from_mbi({"a": 2, "b": 2}))
     >>> rows = improve(prior.codes, prior.schema, prior.weights, np.array([0, 0, 0, 1]), seed=1)
     >>> sorted(rows.tolist())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import EstimationError
-from prade.data.joint import Codes
+from prade.data.public.joint import Codes
 from prade.estimating.kernels import choose_bundles
 from prade.planning.task import Target, Wanted, wanted_of
 from prade.sampling import kernels
@@ -114,7 +114,7 @@ class PairTables:
                 # compiled loops check nothing: a code outside its column would write outside the tables
                 if code.min(initial=0) < 0 or code.max(initial=0) >= full:
                     raise EstimationError(
-                        f"column {name!r} has codes outside 0 to {full - 1}: see prade.data.encoding.encode"
+                        f"column {name!r} has codes outside 0 to {full - 1}: see prade.data.public.joint.encode"
                     )
                 kept = code if size == full else code.astype(np.int64) * size // full
                 np.add(kept, self.start[a], out=columns[a], casting="unsafe")

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
-from prade.core.systematic import systematic
-from prade.data.encoding import Coded, encode
-from prade.data.joint import Joint, joint_codes
-from prade.data.public import binned_numbers
-from prade.data.tables import table_columns
+from prade.core.compiled import systematic
+from prade.data.public.joint import Coded, Joint, encode, joint_codes
+from prade.data.public.public import binned_numbers
+from prade.data.read.tables import table_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prade.data.declare.schema import Schema
-    from prade.data.public import Public
+    from prade.data.public.public import Public
 
 
 class NotAvailable(Exception):
@@ -129,11 +128,11 @@ def drawn_sets(columns: Columns, k: int, seed: int, most: int = MOST_TABLES) -> 
     return list(found)
 
 
-def distance(p: Joint, q: Joint, columns: Columns) -> float:
+def distance(p: Joint, q: Joint, columns: Columns, largest: int = LARGEST_TABLE) -> float:
     """The sum over the cells of a table of |P - Q|, 0 (the same) to 2 (nothing in common)."""
     cells = p.schema.domain_size(columns)
     one, other = (joint_codes(p.schema, each.codes, columns) for each in (p, q))
-    if cells > LARGEST_TABLE:
+    if cells > largest:
         _, number = np.unique(np.concatenate([one, other]), return_inverse=True)
         one, other, cells = number[: len(one)], number[len(one) :], int(number.max()) + 1
     shares = [_shares(code.astype(np.int64), each, cells) for code, each in ((one, p), (other, q))]

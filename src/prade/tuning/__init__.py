@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from prade.tuning.exploration import Exploration as Exploration
+    from prade.tuning.explore import Exploration as Exploration
     from prade.tuning.rehearse import Rehearsal as Rehearsal
     from prade.tuning.tune import Tuned as Tuned
 
 _HOMES = {
-    "Exploration": "prade.tuning.exploration",
+    "Exploration": "prade.tuning.explore",
     "Rehearsal": "prade.tuning.rehearse",
     "Tuned": "prade.tuning.tune",
 }

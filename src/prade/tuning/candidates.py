@@ -1,6 +1,8 @@
 """What the tuner may try: which parts to ask for at which level, for which share of the budget, and how to estimate.
 
 Which parts are worth their noise is predicted first (`prade.tuning.gain`), level by level; the rehearsal decides.
+Laplace noise grows with the number of tables, Gaussian noise with its square root, so each law has its own best tables:
+where a budget allows both, each has a search of its own (`prade.tuning.tune`).
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain, islice, pairwise
 from typing import Any
@@ -16,18 +18,27 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.words import many
-from prade.data.information import Information
-from prade.data.public import Public
+from prade.core.errors import many
+from prade.data.declare.schema import Schema
+from prade.data.public.information import Information
+from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.privacy.budget import Law
-from prade.queries.parts import Marginal
-from prade.tuning.choice import Change, Choice
-from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
-from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments
+from prade.planning.questions import Ask, Level, favoured_asks, weighted_asks
+from prade.planning.settings import Settings
+from prade.privacy.budget import Budget, Law
+from prade.queries.parts import Marginal, Part
+from prade.queries.workload import Workload
+from prade.tuning.gain import (
+    Columns,
+    StandInLevel,
+    off_by,
+    predicted_gain,
+    predicted_rest,
+    shrunk_moments,
+    telling_parts,
+)
 from prade.tuning.mutual_information import strongest_pairs
-from prade.tuning.one_way_candidates import predicted_best, with_one_way
 from prade.tuning.rehearse import Rehearsal
 
 # What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
@@ -56,6 +67,66 @@ FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, 
 MOST_CELLS = 500  # of all two-way tables of a level: the time for smoothing grows with the cube of their number
 SMALL_RISK = 0.01  # of a wrong number of rows: it then costs less than a hundredth of the worst error
 MOST_PAIRS = 60  # whose gain is predicted: the strongest of those that fit; each takes a pass over the public rows
+# Shares of the prior's weight on added rows, upwards and downwards: the error is flat around the best.
+EXTRA = (0.003, 0.01, 0.03, 0.1), (0.01, 0.003, 0.001, 0.0)
+EXTRA_OF_DOMAIN = 0.01  # the first share that is tried for the rest of a small domain
+MOST_COUNTED = 2**18  # cells of the table of all columns, over all groups: a rehearsal of more takes minutes
+LEAST_OUT_OF_REACH = 0.001  # of the rows, on average over the tables: below it, nothing is to be gained
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is chosen: the columns of each part and the share of the totals at the last level, and what is asked above.
+
+    `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
+    totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
+    shares that grow with their number of cells. `everybody` puts the level of all rows first: it asks nothing, because
+    its answers are sums of others', and all groups learn from it. `law` is that of the noise; None is the usual one of
+    the budget's kind. `first` are the parts of each level that tell what the targets name, if the level asks anything:
+    each has `times` the share of another part.
+    """
+
+    parts: tuple[Columns, ...]
+    above: tuple[tuple[Fraction, tuple[Columns, ...]], ...] = ()
+    total: Fraction = Fraction(0)
+    settings: Settings = field(default_factory=Settings)
+    weighted: bool = False
+    everybody: bool = False
+    law: Law | None = None
+    first: tuple[tuple[Part, ...], ...] = ()
+    times: Fraction = Fraction(1)
+
+    def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
+        """The levels of a plan.
+
+        >>> schema = Schema.from_mbi({"age": 4, "sex": 2})
+        >>> choice = Choice((("age",), ("sex",)), ((Fraction(1, 10), (("age", "sex"),)),), Fraction(1, 3))
+        >>> [str(level.share) for level in choice.levels(schema, [("STATE",), ("PUMA",)])]
+        ['1/10', '9/10']
+        """
+        above = [
+            Level(by, self._asks(schema, parts, depth, share) if share else (), 0)
+            for depth, (by, (share, parts)) in enumerate(zip(nest[:-1], self.above, strict=True))
+        ]
+        if self.everybody:
+            above.insert(0, Level((), (), 0))
+        last = 1 - sum((share for share, _ in self.above), Fraction(0))
+        if self.total == 1:
+            return [*above, Level(nest[-1], (), last)]
+        asks = self._asks(schema, self.parts, len(nest) - 1, last * (1 - self.total), self.weighted)
+        return [*above, Level(nest[-1], asks, last * self.total)]
+
+    def _asks(
+        self, schema: Schema, parts: tuple[Columns, ...], depth: int, share: Fraction, weighted: bool = False
+    ) -> Ask | tuple[Ask, ...]:
+        first = self.first[depth] if self.first else ()
+        if not first:
+            return (weighted_asks if weighted else Ask)(Workload.marginals(schema, parts), share)
+        others = [Marginal.of(schema, columns) for columns in parts]
+        return favoured_asks(schema, others, first, self.times, share, weighted=weighted)
+
+
+Change = tuple[str, Choice]  # in words, and what comes out
 
 
 class Candidates:
@@ -313,3 +384,50 @@ class Candidates:
             both = [level.shares(self.schema, part) for level in self.levels[-1]]
             parts.append(np.concatenate([truth - prior for truth, prior in both]))
         return np.concatenate(parts, axis=1)
+
+
+def laws_within(budget: Budget) -> tuple[Law | None, ...]:
+    """The laws worth trying; None is the usual one. Under zCDP, Laplace noise only doubles the variance."""
+    return ("laplace", None) if budget.kind == "approx" else (None,)
+
+
+def with_least_noise(candidates: Candidates, choice: Choice) -> Choice:
+    """The choice with the law under which the counts of its last question have the least variance."""
+    choices = [replace(choice, law=law) for law in laws_within(candidates.plan_of(choice).budget)]
+    return min(choices, key=lambda each: candidates.plan_of(each).questions[-1].variance)
+
+
+def predicted_best(candidates: Candidates, best: Callable[[], Choice]) -> Iterator[Change]:
+    """As many one-way tables as are predicted to leave the least error with the noise of the best choice so far."""
+    choices = [with_one_way(candidates, best(), number) for number in sorted(set(candidates.numbers()))]
+    left = []
+    for each in choices:
+        asked = [candidates.single.index(part) for part in each.parts if len(part) == 1]
+        noise = candidates.noise_in_shares(each)
+        left.append(predicted_rest(candidates.moments, candidates.cells, noise, asked))
+    found = choices[int(np.argmin(left))]
+    if set(found.parts) != set(best().parts):
+        number = sum(len(part) == 1 for part in found.parts)
+        yield f"{many(number, 'one-way table')} predicted to be best", found
+
+
+def with_one_way(candidates: Candidates, choice: Choice, number: int) -> Choice:
+    """The choice with this many one-way tables, those that tell most at its noise."""
+    pairs = tuple(part for part in choice.parts if len(part) > 1)
+    any_ones = replace(choice, parts=candidates.single[:number] + pairs)  # the noise depends on their number only
+    noise = candidates.noise_in_shares(any_ones)
+    kept = telling_parts(candidates.moments, candidates.cells, noise, number)
+    return replace(choice, parts=tuple(candidates.single[k] for k in sorted(kept)) + pairs)
+
+
+def out_of_reach(levels: Sequence[StandInLevel], schema: Schema, parts: Sequence[Columns]) -> float:
+    """The mean, over parts and stand-ins, of the share of rows in cells that no remaining public row is in."""
+    found = []
+    for level in levels:
+        for columns in parts:
+            part, stand_in = Marginal.of(schema, columns), level.stand_in
+            seen = np.zeros(part.n_cells, np.bool_)
+            seen[part.cells(schema, stand_in.public.prior.codes)] = True
+            mine = ~np.isin(level.group, level.left_out)
+            found.append(float(np.mean(~seen[part.cells(schema, stand_in.codes)[mine]])) if mine.any() else 0.0)
+    return float(np.mean(found)) if found else 0.0

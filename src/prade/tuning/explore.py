@@ -1,38 +1,339 @@
-"""Several budgets rehearsed for one task: what does epsilon buy?
+"""The elbow: the budget beyond which more budget buys little.
 
-The stand-ins, what they tell about candidates, layouts and covariances of public rows are the same for every budget,
-and so are most of the choices that are good. So the middle budget is searched first, and each other one starts from
-what was best at its neighbour, and is compared with the simplest plan too. All budgets together take about twice the
-effort that one would. Nothing here can see private rows.
+Let e(b) be the expected error at budget b. From budget b to a larger one c, each doubling of the budget takes
+
+    r(b, c) = 1 - (e(c) / e(b))^(1 / log2(c / b))
+
+off the error. The elbow is the smallest budget that is worth spending and beyond which every larger rehearsed budget
+takes less than a tenth off per doubling. (If noise were the only error, each doubling would take off half of it.) It is
+a remark about errors, and does not say what a budget means for people.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import math
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from prade.core.errors import PradeError
+from prade.core.arrays import Floats
+from prade.core.errors import PradeError, many
 from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
-from prade.core.words import many
-from prade.data.public_table import PublicTable
+from prade.data.declare.display import described
+from prade.data.public.table import PublicFiles, PublicTable
 from prade.planning.invariants import obeying
-from prade.planning.plan import Plan
+from prade.planning.plan import Plan, columns_left_out
 from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, BudgetKind, Number
+from prade.privacy.protection import meaning, weakness
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.closer_look import CloserLook
-from prade.tuning.effort import Effort
-from prade.tuning.exploration import Affected, Exploration, Rehearsed
-from prade.tuning.one_way_candidates import laws_within
+from prade.tuning.candidates import laws_within
+from prade.tuning.closer_look import CloserLook, LevelError, Look, Place
+from prade.tuning.effort import Effort, work_of
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
-from prade.tuning.tune import Tuned, Tuner
-from prade.tuning.work import work_of
+from prade.tuning.stand_ins import WORDS
+from prade.tuning.tune import ONE_TABLE, SAME_GROUPS, Tuned, Tuner
+
+LITTLE = 0.1  # of the error that a doubling of the budget takes off
+
+
+def off_per_doubling(budgets: tuple[Fraction, Fraction], errors: tuple[float, float]) -> float:
+    """By which share each doubling of the budget lowers the error, from one budget to a larger one.
+
+    >>> off_per_doubling((Fraction(1), Fraction(4)), (0.4, 0.1))
+    0.5
+    """
+    (small, large), (before, after) = budgets, errors
+    return 1 - (after / before) ** (1 / math.log2(large / small)) if before > 0 else 0.0
+
+
+def elbow(
+    amounts: Sequence[Fraction], errors: Sequence[float], worthwhile: Sequence[bool], name: str = "epsilon"
+) -> tuple[int | None, str]:
+    """The number of the elbow among ascending budgets, and a sentence about it; None where there is none.
+
+    >>> elbow([Fraction(1), Fraction(3), Fraction(6)], [0.4, 0.2, 0.19], [True, True, True])
+    (1, 'Beyond epsilon = 3, you pay twice the budget for at most 5 % less error.')
+    """
+    if not any(worthwhile):
+        return None, "At none of these budgets is the result expected to be better than the public table alone."
+    if len(amounts) == 1:
+        return None, ""
+    last = len(amounts) - 1
+    for k in range(last):
+        further = [off_per_doubling((amounts[k], amounts[j]), (errors[k], errors[j])) for j in range(k + 1, last + 1)]
+        if worthwhile[k] and max(further) < LITTLE:
+            most = round(100 * max(further))
+            bought = f"you pay twice the budget for at most {most} % less error" if most > 0 else "the error stays"
+            return k, f"Beyond {name} = {readable(amounts[k])}, {bought}."
+    if not any(worthwhile[:last]):
+        return (
+            None,
+            f"Only at {name} = {readable(amounts[last])} is the result expected to be better than the public table.",
+        )
+    return None, (
+        f"Up to {name} = {readable(amounts[last])}, the largest budget that was rehearsed, more budget still buys "
+        f"{100 * LITTLE:.0f} % less error or more per doubling."
+    )
+
+
+Array = Callable[[Floats], Any]  # how an array is written: as lists, or packed for a page
+
+
+@dataclass(frozen=True)
+class Affected:
+    """How many groups something happens to, of how many, and what it is."""
+
+    groups: float
+    of: int
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsed:
+    """One budget: its plan, with the error to expect, and a closer look at what the plan makes of the stand-ins."""
+
+    tuned: Tuned
+    look: Look
+    risk: Affected  # groups whose number of rows is far off
+    too_small: Affected  # stand-in groups with more noise than rows in an average cell
+
+    @property
+    def budget(self) -> Budget:
+        """What the plan spends."""
+        return self.tuned.plan.budget
+
+    @property
+    def tables(self) -> int:
+        """How many tables are measured; numbers of rows are none."""
+        return sum(len(question.parts) for question in self.tuned.plan.questions if not question.is_total)
+
+    @property
+    def by_level(self) -> tuple[LevelError, ...]:
+        """The errors of all levels, from coarse to fine; that of the last level is the expected error."""
+        expected, plan = self.tuned.expected, self.tuned.plan
+        last = LevelError(plan.levels[-1].name, expected.error, expected.error_spread, expected.prior)
+        return *self.look.above, last
+
+
+@dataclass(frozen=True, eq=False)
+class Exploration:
+    """The rehearsals of several budgets for one task, from the smallest to the largest.
+
+    Everything in it comes from public rows: some of them stood in for the private ones.
+    """
+
+    task: Task
+    rehearsed: tuple[Rehearsed, ...]
+    closer: CloserLook
+    public: PublicFiles | None
+    public_rows: int
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plan of each budget."""
+        return [each.tuned.plan for each in self.rehearsed]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """A few stand-in groups of different sizes."""
+        return self.closer.places
+
+    @property
+    def elbow(self) -> tuple[int | None, str]:
+        """The number of the budget beyond which more budget buys little, and a sentence (`prade.tuning.explore`)."""
+        tuned = [each.tuned for each in self.rehearsed]
+        amounts = [each.budget.amounts[0] for each in self.rehearsed]
+        errors, worthwhile = [each.expected.error for each in tuned], [each.worthwhile for each in tuned]
+        return elbow(amounts, errors, worthwhile, self._name)
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per budget, as `prade plan` prints it."""
+        return [self._row(each) for each in self.rehearsed]
+
+    def file_of(self, number: int, output: str | PathLike[str] = "plan.toml") -> Path:
+        """The path of a budget's plan beside `output`: plan-0.1.toml beside plan.toml."""
+        return plan_file(output, self.rehearsed[number].budget)
+
+    def save_plans(self, output: str | PathLike[str] = "plan.toml") -> list[Path]:
+        """Write the plan of each budget to a file beside `output`, and return the paths."""
+        paths = [self.file_of(number, output) for number in range(len(self.rehearsed))]
+        for plan, path in zip(self.plans, paths, strict=True):
+            plan.save(path)
+        return paths
+
+    def to_dict(self, output: str | PathLike[str] = "plan.toml", *, array: Array | None = None) -> dict[str, Any]:
+        """All of it as plain values, the data of the page. `array` says how arrays are written, by default as lists.
+
+        `output` is what `save_plans` was given.
+        """
+        array = array or listed
+        recommended, words = self.elbow
+        column_prior, pair_prior = self.closer.prior
+        last = self.rehearsed[-1].tuned.plan
+        names = ["+".join(by) or "all" for by in self.task.levels]
+        numbers = [len(last.groups.level(by)) for by in self.task.levels]
+        files = [] if self.public is None else [Path(file).name for file in self.public.files]
+        return {
+            "dataset": self.task.dataset,
+            "symbol": self._name,
+            "levels": [{"name": name, "groups": number} for name, number in zip(names, numbers, strict=True)],
+            "columns": [described(self.task.schema[name]) for name in self.closer.names],
+            "public": {"rows": self.public_rows, "files": files},
+            "unit": self.task.unit.promise(),
+            "rehearsal": self._rehearsal(),
+            "caveats": self._caveats(),
+            "elbow": words or None,
+            "recommended": recommended,
+            "budgets": [self._budget(number, output, array) for number in range(len(self.rehearsed))],
+            "column_prior": _rounded(column_prior),
+            "pair_prior": array(pair_prior),
+            "places": [{"label": place.label, "rows": place.rows} for place in self.places],
+            "tables": [self._tables(number, array) for number in range(len(self.places))],
+        }
+
+    # ---------------------------------------------------------------- parts of it
+
+    @property
+    def _name(self) -> str:
+        return "rho" if self.task.budget.kind == "zcdp" else "epsilon"
+
+    def _row(self, each: Rehearsed) -> dict[str, Any]:
+        expected, tuned = each.tuned.expected, each.tuned
+        return {
+            self._name: readable(each.budget.amounts[0]),
+            "expected error": f"{expected.error:.3f} ± {expected.error_spread:.3f}",
+            "public baseline": f"{expected.prior:.3f}",
+            "improvement": f"{expected.prior - expected.error:.3f} ± {expected.spread:.3f}",
+            "tables measured": str(each.tables),
+            "groups at risk": f"{each.risk.groups:.0f} of {each.risk.of:,}",
+            "worth it": "yes" if tuned.worthwhile else "no",
+        }
+
+    def _rehearsal(self) -> str:
+        """How the stand-ins were made: the first sentence of what the advice says, and their numbers."""
+        rehearsal = self.closer.rehearsal
+        groups = sum(len(each.groups) for each in rehearsal.stand_ins)
+        tables = many(len(rehearsal.stand_ins), "table")
+        return f"{_sentences(WORDS[rehearsal.kind])[0]} There were {tables} of stand-ins with {many(groups, 'group')}."
+
+    def _caveats(self) -> list[str]:
+        rehearsal = self.closer.rehearsal
+        said = _sentences(WORDS[rehearsal.kind])[1:]
+        if not rehearsal.apart:
+            said.append(SAME_GROUPS)
+        if len(rehearsal.stand_ins) == 1:
+            said.append(ONE_TABLE)
+        for why, more, time_was_up in (
+            ("The time was up before every candidate was tried", "seconds", True),
+            ("Not every candidate was tried", "effort", False),
+        ):
+            unfinished = [
+                readable(each.budget.amounts[0])
+                for each in self.rehearsed
+                if not each.tuned.finished and each.tuned.time_was_up == time_was_up
+            ]
+            if unfinished:
+                said.append(f"{why} at {self._name} = {', '.join(unfinished)}: more {more} may find better plans.")
+        return said
+
+    def _budget(self, number: int, output: str | PathLike[str], array: Array) -> dict[str, Any]:
+        each, path = self.rehearsed[number], self.file_of(number, output)
+        tuned, plan, bias = each.tuned, each.tuned.plan, self.closer.rehearsal.bias
+        expected = asdict(tuned.expected)
+        del expected["advice"]
+        return {
+            "epsilon": readable(each.budget.amounts[0]),
+            "amount": float(each.budget.amounts[0]),
+            "budget": str(each.budget),
+            "meaning": meaning(each.budget, plan.unit.neighbours),
+            "advice": tuned.advice,
+            "worthwhile": tuned.worthwhile,
+            "expected": {**expected, "gain": round(expected["prior"] - expected["error"], 6)},
+            "by_level": [asdict(level) for level in each.by_level],
+            "measured": [_measured(plan, question) for question in range(len(plan.questions))],
+            "tables": each.tables,
+            "not_measured": columns_left_out(plan),
+            "risk": {**asdict(each.risk), "bias": bias},
+            "too_small": asdict(each.too_small),
+            "column_errors": _rounded(each.look.columns),
+            "pair_errors": array(each.look.pairs),
+            "file": path.name,
+            "plan": plan.text_at(path),
+            "command": _command(path, plan),
+        }
+
+    def _tables(self, number: int, array: Array) -> dict[str, Any]:
+        """The tables of one place: true and public shares, and what the plan of each budget makes of them."""
+        place = self.places[number]
+        budgets = [
+            {name: array(shares[None]) for name, shares in vars(each.look.tables[number]).items()}
+            for each in self.rehearsed
+        ]
+        return {"truth": array(place.truth[None]), "public": array(place.public[None]), "budgets": budgets}
+
+
+def plan_file(output: str | PathLike[str], budget: Budget) -> Path:
+    """The path of a budget's plan beside `output`.
+
+    >>> plan_file("plans/census.toml", Budget.pure("1/3")).as_posix()
+    'plans/census-1_3.toml'
+    """
+    path = Path(output)
+    return path.with_name(f"{path.stem}-{_in_name(budget.amounts[0])}{path.suffix}")
+
+
+def listed(values: Floats) -> Any:
+    """An array as lists, with None for NaN."""
+    known = np.round(values, 6).astype(object)
+    known[np.isnan(values)] = None
+    return known.tolist()
+
+
+def _in_name(amount: Fraction) -> str:
+    short = readable(amount)
+    return (short if not short.startswith("about") else str(amount)).replace("/", "_")
+
+
+def _measured(plan: Plan, number: int) -> dict[str, Any]:
+    question = plan.questions[number]
+    return {
+        "level": plan.levels[question.level].name,
+        "parts": question.names(),
+        "share": float(question.share.amounts[0] / plan.noise_budget.amounts[0]),
+        "noise": f"{question.law.capitalize()} noise of scale {float(question.scale):,.4g}",
+    }
+
+
+def _command(path: Path, plan: Plan) -> str:
+    """The commands that come next; PRIVATE stands for the private table, CAP for what its custodian allows in all."""
+    accepted = " --yes-weak-protection" if weakness(plan.budget) else ""
+    name, dataset = _in_name(plan.budget.amounts[0]), shlex.quote(plan.dataset)
+    cap = {"zcdp": "--rho CAP", "approx": "--cap CAP --delta DELTA", "pure": "--cap CAP"}[plan.budget.kind]
+    person = f" --person-id {shlex.quote(plan.unit.person_id)}" if plan.unit.person_id else ""
+    return (
+        f"prade ledger open {dataset} {cap} --max-rows-per-person {plan.unit.max_rows}{person}  # once for a data set\n"
+        f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{name}{accepted}"
+    )
+
+
+def _sentences(text: str) -> list[str]:
+    first, _, rest = text.partition(". ")
+    return [f"{first}.", rest] if rest else [text]
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [round(float(value), 6) for value in values]
+
 
 NAMES: dict[BudgetKind, str] = {"pure": "epsilon", "approx": "epsilon", "zcdp": "rho"}  # of what differs
 WHOLE = 2  # times the effort of one budget: what several budgets take together
@@ -72,9 +373,9 @@ def explore(
     table = PublicTable.of(public, weight)
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)  # before long rehearsals: a table that `sample` takes no values from fails here
-    with Tuner(task, rows, bias=bias, seed=seed, execution=execution) as tuner:
-        closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
-        found = _all_rehearsed(tuner, closer, wanted, whole)
+    tuner = Tuner(task, rows, bias=bias, seed=seed, execution=execution)
+    closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
+    found = _all_rehearsed(tuner, closer, wanted, whole)
     files = table.hashed_files
     rehearsed = tuple(
         replace(each, tuned=replace(each.tuned, plan=each.tuned.plan.with_public(files))) for each in found

@@ -24,13 +24,12 @@ from zlib import crc32
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.core.arrays import Floats, Ints, PreciseMean, mass_by_group
+from prade.core.errors import names_of
 from prade.core.execution import Execution, cores
-from prade.core.means import PreciseMean
-from prade.core.words import names_of
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Rule
-from prade.data.public import Public, kept
+from prade.data.public.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.level_smoothing import RowsFromTables, joined_with_counted
 from prade.estimating.levels.totals import smooth_totals
@@ -121,16 +120,15 @@ class Rehearsal:
         among = [every[k] for k in sorted(chosen)]
         return cls(kind, stand_ins, among, scored=scored, bias=bias, threads=threads, wanted=wanted)
 
-    def changed(self, stand_ins: Sequence[StandIn] | None = None, *, threads: int | None = None) -> Rehearsal:
-        """The same rehearsal with other stand-ins, or another number of threads."""
-        chosen = self.stand_ins if stand_ins is None else stand_ins
+    def changed(self, stand_ins: Sequence[StandIn], *, threads: int) -> Rehearsal:
+        """The same rehearsal with other stand-ins and another number of threads."""
         return Rehearsal(
             self.kind,
-            chosen,
+            stand_ins,
             self.pairs,
             scored=self.scored,
             bias=self.bias,
-            threads=threads or self.threads,
+            threads=threads,
             wanted=self.wanted,
         )
 

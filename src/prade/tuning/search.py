@@ -8,29 +8,26 @@ Both sides have the same groups and the same noise up to its scale, so that d sh
 What concerns levels above the last must pay a second time, with other noise: groups share that noise, and so its luck.
 Candidates come from simple to elaborate, so that ties stay simple. Where effort is left, the search goes on from the
 best choice with more draws of noise, which tell smaller differences from luck. What it decides depends on errors and on
-counted work (`prade.tuning.effort`): neither a busy machine nor workers that run ahead (`prade.tuning.trials`) change
-it, unless it takes so long that its seconds are up.
+counted work (`prade.tuning.effort`): neither a busy machine nor the number of workers changes it, unless it takes so
+long that its seconds are up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 
 import numpy as np
 
 from prade.core.arrays import Floats
 from prade.planning.plan import Plan
 from prade.planning.settings import Expected
-from prade.tuning.ahead import Ladders, Outlook, likely_draws
-from prade.tuning.candidates import Candidates
-from prade.tuning.choice import Change, Choice
+from prade.tuning.candidates import Candidates, Change, Choice
 from prade.tuning.effort import Effort
-from prade.tuning.expectation import clearly_gain, expected_in_another
-from prade.tuning.expected_targets import expected_of_targets
+from prade.tuning.expectation import clearly_gain, expected_in_another, expected_of_targets
 from prade.tuning.rehearse import Rehearsal, mean_of
-from prade.tuning.trials import Draw, Trials
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
 MOST_DRAWS = 8  # of noise: beyond that, chance is in the groups rather than in the noise
@@ -40,6 +37,64 @@ LARGE = 0.1  # of the error: with targets, what gains more does so with any nois
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
 COMPARED = 2  # draws of noise that decide between what two searches found
 APART = 3 * MOST_DRAWS  # distance between the seeds of one search and those of another
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A choice rehearsed with one stand-in and the noise of one seed; `fresh` is that of `Rehearsal.errors`."""
+
+    choice: Choice
+    stand_in: int
+    seed: int
+    fresh: bool = False
+
+
+class Draws:
+    """The errors of draws, each made once, and the work of all that the search has asked for (`done`).
+
+    As many as `together` says are rehearsed at a time: the one that is asked for, and those that are expected next.
+    What a search finds does not depend on it.
+    """
+
+    def __init__(
+        self,
+        rehearsed: Callable[[Sequence[Draw]], Iterable[Floats]],
+        work: Callable[[Draw], float],
+        together: Callable[[], int] = lambda: 1,
+    ) -> None:
+        self._rehearsed, self._work_of, self._together = rehearsed, work, together
+        self._errors: dict[Draw, Floats] = {}
+        self._asked: set[Draw] = set()
+        self._expected: Iterator[Draw] = iter(())
+        self.done = 0.0
+
+    @property
+    def asked(self) -> int:
+        """How many draws the search has asked for."""
+        return len(self._asked)
+
+    def errors(self, draw: Draw) -> Floats:
+        """The errors of a draw."""
+        if draw not in self._asked:
+            self.done += self.work([draw])
+            self._asked.add(draw)
+        if draw not in self._errors:
+            others = (each for each in self._expected if each not in self._errors and each != draw)
+            self.make([draw, *islice(others, self._together() - 1)])
+        return self._errors[draw]
+
+    def make(self, draws: Iterable[Draw]) -> None:
+        """Rehearse all of these that have not been, which will be asked for."""
+        new = [each for each in dict.fromkeys(draws) if each not in self._errors]
+        self._errors.update(zip(new, self._rehearsed(new), strict=True))
+
+    def expect(self, draws: Iterator[Draw]) -> None:
+        """Say what is likely to be asked for next."""
+        self._expected = draws
+
+    def work(self, draws: Iterable[Draw]) -> float:
+        """The work of those of some draws that were not asked for yet."""
+        return sum(self._work_of(draw) for draw in draws if draw not in self._asked)
 
 
 @dataclass(frozen=True)
@@ -60,28 +115,28 @@ class Trial:
 class Search:
     """The best choice so far with its errors, and how it came about.
 
-    `trials` make the rehearsals. `candidates` tell workers what they may try while the first choice is rehearsed.
-    `reserved` is left of the effort for others, and in the end the choice is compared with that of the `rival`.
+    `draws` make the rehearsals, with at most `most_draws` of noise. `reserved` is left of the effort for others, and in
+    the end the choice is compared with that of the `rival`.
     """
 
     def __init__(
         self,
         rehearsal: Rehearsal,
         plan_of: Callable[[Choice], Plan],
-        trials: Trials,
+        draws: Draws,
         effort: Effort,
         first: Change,
         *,
         seed: int = 0,
         noise: int = 0,
-        candidates: Candidates | None = None,
+        most_draws: int = MOST_DRAWS,
         reserved: float = 0.0,
         rival: Search | None = None,
     ) -> None:
-        self.reserved, self.rival = reserved, rival
+        self.reserved, self.rival, self.most_draws = reserved, rival, most_draws
         self.rehearsal = rehearsal
         self.plan_of = plan_of
-        self.draws = trials
+        self.draws = draws
         self.fresh = 2 * FRESH * seed + FRESH
         self.seed = 2 * FRESH * seed + noise * APART % FRESH
         self.effort = effort
@@ -93,16 +148,13 @@ class Search:
         self.best = self.smoothed = start
         self.tried = {start}
         self.most = 0.0  # work of a trial so far
-        self._ladders: dict[Choice, Ladders] = {}
-        self._seen_from: Choice | None = None
         self.trials: list[Trial] = []
         self.errors: list[Floats] = []
-        if candidates is not None:
-            self._look_ahead(candidates, 0)
         self._begin(words)
 
     def _begin(self, words: str) -> None:
         """Rehearse the best choice with all draws of noise: what others are compared with."""
+        self.draws.expect(iter(()))
         done = self.draws.done
         self.errors = self._errors([self.best], self.seed)[0]
         mean = mean_of(self.errors)
@@ -129,6 +181,7 @@ class Search:
         while improved:
             improved = False
             for number, ladder in enumerate(candidates.ladders(lambda: self.best)):
+                self.draws.expect(self._likely(candidates, number))
                 for words, choice in ladder:
                     if choice in self.tried:
                         continue
@@ -137,7 +190,6 @@ class Search:
                         if self.effort.time_was_up:
                             return False
                         continue  # others may take less
-                    self._look_ahead(candidates, number)
                     trial = self._attempt(words, choice)
                     if trial is None:
                         return False
@@ -146,15 +198,21 @@ class Search:
                         break  # what is worse already does not become better further up
         return all_tried
 
+    def _likely(self, candidates: Candidates, number: int) -> Iterator[Draw]:
+        """The draws of the candidates of a ladder, which are all asked for if none is kept or clearly worse."""
+        best, tried = self.best, frozenset(self.tried)
+        ladder = next(islice(candidates.ladders(lambda: best), number, None), ())
+        new = (choice for _, choice in ladder if choice not in tried)
+        return (draw for each in new if self._affordable(self._work_of_trial(each), each) for draw in self._every(each))
+
     def climb_with_more_draws(self, candidates: Candidates) -> None:
         """Climb on with twice the draws of noise, and twice as many again, while that changes the choice."""
         changed = True
-        while changed and (draws := 2 * len(self.repeats)) <= MOST_DRAWS:
+        while changed and (draws := 2 * len(self.repeats)) <= self.most_draws:
             if not self._affordable(2 * FEWEST_MORE * self._last(self.best), self.best, times=2):
                 return
             before = self.best
             self.repeats, self.tried, self.errors = range(draws), {before}, []
-            self._look_ahead(candidates, 0)
             self._begin(f"{draws} draws of noise")
             changed = self.climb(candidates) and self.best != before
 
@@ -164,8 +222,7 @@ class Search:
         And whether it is smaller than that, beyond chance.
         """
         fresh = [self._fresh(stand_in) for stand_in in self.stand_ins]
-        self.draws.expect(iter(()), anew=True)
-        self.draws.need(draw for draws in fresh for draw in draws)
+        self.draws.make(chain.from_iterable(fresh))
         public = [self.rehearsal.public_errors(stand_in, fresh=True)[None] for stand_in in self.stand_ins]
         errors = [np.stack([self.draws.errors(draw) for draw in draws]) for draws in fresh]
         groups = len(self.plan_of(self.best).groupings[-1])
@@ -238,7 +295,7 @@ class Search:
     def _errors(self, choices: Sequence[Choice], seed: int, repeats: range | None = None) -> list[list[Floats]]:
         """The errors of several choices with all stand-ins, which are all needed: [choices][stand-ins]."""
         draws = [[list(self._draws(each, stand_in, seed, repeats)) for stand_in in self.stand_ins] for each in choices]
-        self.draws.need(draw for of_choice in draws for of_stand_in in of_choice for draw in of_stand_in)
+        self.draws.make(draw for of_choice in draws for of_stand_in in of_choice for draw in of_stand_in)
         return [
             [np.concatenate([self.draws.errors(draw) for draw in of_stand_in]) for of_stand_in in of_choice]
             for of_choice in draws
@@ -287,78 +344,6 @@ class Search:
     def _last(self, choice: Choice) -> float:
         """The work of a choice's rehearsal with fresh noise."""
         return self.draws.work(draw for stand_in in self.stand_ins for draw in self._fresh(stand_in, choice))
-
-    # ---------------------------------------------------------------- what workers do meanwhile
-
-    def _look_ahead(self, candidates: Candidates, ladder: int) -> None:
-        """Say what will probably be needed from this ladder on."""
-        seen = Seen(self, candidates, self.best, self.errors, self.repeats)
-        likely = self._likely(seen, ladder, frozenset(self.tried))
-        self.draws.expect(likely, anew=self._seen_from != self.best)
-        self._seen_from = self.best
-
-    def ladders_of(self, candidates: Candidates, best: Choice) -> Ladders:
-        """What may be changed in a choice, worked out once."""
-        return self._ladders.setdefault(best, Ladders(candidates, best))
-
-    def _likely(self, seen: Seen, ladder: int, tried: frozenset[Choice]) -> Iterator[Draw]:
-        """What this climb probably asks for, then the expected error, then a climb with more draws of noise."""
-        yield from likely_draws(seen, seen.ladders, ladder, tried)
-        for stand_in in self.stand_ins:
-            yield from self._fresh(stand_in)
-        if (draws := 2 * len(self.repeats)) <= MOST_DRAWS:
-            more = replace(seen, errors=[], repeats=range(draws))
-            for stand_in in self.stand_ins:
-                yield from more.draws(seen.best, stand_in)
-            yield from likely_draws(more, seen.ladders, 0, {seen.best})
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """A search as it would go on from a best choice with these errors; without any where they are not known yet."""
-
-    search: Search
-    candidates: Candidates
-    best: Choice
-    errors: list[Floats]
-    repeats: range
-
-    @property
-    def stand_ins(self) -> int:
-        """How many there are."""
-        return len(self.search.stand_ins)
-
-    @property
-    def ladders(self) -> Ladders:
-        """What may be changed in the best choice."""
-        return self.search.ladders_of(self.candidates, self.best)
-
-    def draws(self, choice: Choice, stand_in: int) -> Iterator[Draw]:
-        """The draws of a candidate with one stand-in."""
-        return (Draw(choice, stand_in, self.search.seed + repeat) for repeat in self.repeats)
-
-    def outlook(self, choice: Choice) -> Outlook:
-        """What the draws that are there tell about a candidate, as the search will see it."""
-        errors: list[Floats] = []
-        for stand_in in range(self.stand_ins):
-            draws = list(self.draws(choice, stand_in))
-            if not self.errors or not all(map(self.search.draws.knows, draws)):
-                return Outlook(stand_in)
-            errors.append(np.concatenate([self.search.draws.seen(draw) for draw in draws]))
-            mean, standard_error = _difference(errors, self.errors[: len(errors)])
-            if mean > CLEARLY * standard_error:
-                return Outlook(None)
-        goes_on = mean_of(errors) - mean_of(self.errors) <= standard_error
-        return Outlook(None, kept=mean < -standard_error, goes_on=goes_on)
-
-    def after(self, choice: Choice) -> tuple[Seen, Ladders]:
-        """The search once this candidate, whose draws are all there, is the best choice."""
-        errors = [
-            np.concatenate([self.search.draws.seen(draw) for draw in self.draws(choice, stand_in)])
-            for stand_in in range(self.stand_ins)
-        ]
-        seen = replace(self, best=choice, errors=errors)
-        return seen, seen.ladders
 
 
 def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from prade.core.words import many
+from prade.core.errors import many
 from prade.queries.parts import Marginal, Part
-from prade.tuning.candidates import Candidates
-from prade.tuning.choice import Change, Choice
+from prade.tuning.candidates import Candidates, Change, Choice
 
 # How many times the share of another part a target's part gets: first in long steps, then in short ones from the best
 # of these. With equal shares of 36 tables, 32 times for five of them leaves the others a sixth of the budget.

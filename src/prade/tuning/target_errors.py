@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
-from prade.data.declare.groups import Grouping
-from prade.data.public import Public
-from prade.data.recurring_groups import RecurringGroups
+from prade.data.declare.groups import Grouping, RecurringGroups
+from prade.data.public.public import Public
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
 from prade.planning.task import Target, Wanted, wanted_of
 from prade.scoring.evaluation import PublicBaseline
@@ -121,6 +120,7 @@ class StandInTargets:
     def __init__(self, errors: WantedErrors, stand_in: StandIn) -> None:
         self.errors = errors
         self.stand_in = stand_in
+        self.most_summed = MOST_SUMMED
         finest = stand_in.groups.level(stand_in.groups.names)
         self.levels: list[Grouping] = [stand_in.groups.level(each.by) for each in errors.wanted]
         self.above: list[Ints] = [finest.above(level) for level in self.levels]
@@ -149,7 +149,7 @@ class StandInTargets:
         """The public baseline's errors: [groups of the last level, wanted]."""
         found, public = np.zeros((len(groups), len(self.errors))), self.stand_in.public
         baselines = {
-            level.by: PublicBaseline(public, RecurringGroups.of(public, level))
+            level.by: PublicBaseline(public, RecurringGroups.of(public.groups, level))
             for level in {each.by: each for each in self.levels}.values()
         }
         for number, (level, above) in enumerate(zip(self.levels, self.above, strict=True)):
@@ -171,7 +171,7 @@ def errors_in(
     last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
     support, groups = descent.foundation.support, len(targets.stand_in.groups)
     cells = [_as_counted(targets.errors.cells(k, support.public.prior.codes)) for k in range(len(targets.errors))]
-    summed = above if groups <= MOST_SUMMED else []
+    summed = above if groups <= targets.most_summed else []
     found = np.zeros((len(scored), len(targets.errors)))
 
     def of_group(made: GroupEstimate) -> tuple[float, list[float], list[Floats]]:

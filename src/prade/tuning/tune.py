@@ -3,35 +3,37 @@
 A coordinate search (`prade.tuning.search`) finds a choice. Under (eps, delta) there is one with Laplace noise, the same
 as under pure eps, and then one with Gaussian noise, whose choice is taken if it is better beyond chance. The chosen
 plan is rehearsed once more with fresh noise, in groups that had no part in the search where there are enough: the best
-of many trials was partly lucky, and the expected error must not be. With an executor, its workers rehearse what the
-search will probably ask for next, so that it ends sooner and finds the same. Nothing here can see private rows.
+of many trials was partly lucky, and the expected error must not be. The workers of an executor rehearse the candidates
+of a ladder together, so that the search ends sooner and finds the same. Nothing here can see private rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from hashlib import sha256
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from prade.core.arrays import Floats
 from prade.core.execution import EFFORT, Execution, single_threaded_blas
-from prade.data.public import Public, group_columns
+from prade.data.public.public import Public, group_columns
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Expected, Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Law
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.candidates import Candidates
-from prade.tuning.choice import Change, Choice
-from prade.tuning.effort import Effort
-from prade.tuning.one_way_candidates import laws_within, with_least_noise
+from prade.tuning.candidates import Candidates, Change, Choice, laws_within, with_least_noise
+from prade.tuning.effort import Effort, work_of
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.search import Search, Trial
-from prade.tuning.stage import Stages
+from prade.tuning.search import MOST_DRAWS, Draw, Draws, Search, Trial
 from prade.tuning.stand_ins import WORDS
 from prade.tuning.target_candidates import TargetCandidates
-from prade.tuning.trials import Trials
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +45,8 @@ ONE_TABLE = "Only one public table stood in for the private one: how far other t
 OWN_ALONE = 0.98  # weight of a group's own public rows where nothing but its number of rows is asked
 ANOTHER_BUDGET = "what was best at another budget"
 NOTABLE_RISK = 0.01  # of a number of rows that is far off: below it, the advice does not mention it
+MOST_PLANS = 64  # that are kept: a choice becomes the same plan for each of its draws
+MOST_STAGES = 2  # that a worker keeps: that of this run, and that of the one before
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +62,6 @@ class Tuned:
     effort: float = 0.0  # the work of the search
     time_was_up: bool = False  # whether seconds ended it: another machine may find another plan
     draws: int = 0  # rehearsals (a choice, a stand-in, a draw of noise) that the search asked for
-    in_vain: int = 0  # rehearsals that workers made ahead, and that it did not ask for
 
     @property
     def settings(self) -> Settings:
@@ -120,14 +123,101 @@ def tune(
     ('Do not touch the private data at this budget', False, 1)
     """
     allowed = Effort.of(effort, seconds, execution.progress, searches=len(laws_within(task.budget)))
-    with Tuner(task, public, bias=bias, seed=seed, weight=weight, execution=execution) as tuner:
-        return tuner.tune(task.budget, allowed)
+    tuner = Tuner(task, public, bias=bias, seed=seed, weight=weight, execution=execution)
+    return tuner.tune(task.budget, allowed)
+
+
+class Stage:
+    """The stand-ins of a rehearsal, and the task whose plans are rehearsed: what a worker needs."""
+
+    def __init__(self, rehearsal: Rehearsal, task: Task) -> None:
+        self.rehearsal = rehearsal
+        self.task = task
+        self._plans: tuple[Budget, Callable[[Choice], Plan]] | None = None  # of the latest budget
+
+    def plans(self, budget: Budget) -> Callable[[Choice], Plan]:
+        """How a choice becomes a plan with this budget."""
+        if self._plans is None or self._plans[0] != budget:
+            task = self.task if budget == self.task.budget else replace(self.task, budget=budget)
+            self._plans = budget, lru_cache(maxsize=MOST_PLANS)(partial(_plan, task))
+        return self._plans[1]
+
+    def errors(self, budget: Budget, draw: Draw) -> Floats:
+        """The errors of a draw at a budget; linear algebra has one thread, so that they are the same everywhere."""
+        plan, settings = self.plans(budget)(draw.choice), draw.choice.settings
+        with single_threaded_blas():
+            return self.rehearsal.errors(plan, settings, seed=draw.seed, stand_in=draw.stand_in, fresh=draw.fresh)
+
+    def work(self, budget: Budget, draw: Draw) -> float:
+        """The work of a draw at a budget."""
+        plan, chosen = self.plans(budget)(draw.choice), self.rehearsal.stand_ins[draw.stand_in]
+        scored = len(self.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh))
+        settings, rows, pairs = draw.choice.settings, len(chosen.public), len(self.rehearsal.pairs)
+        return work_of(plan, settings, chosen.groups, rows, scored, pairs)
+
+    def alone(self) -> Stage:
+        """The same for workers: a draw is one task, and no rehearsal looks at the numbers of numeric columns."""
+        stand_ins = [replace(each, public=replace(each.public, numbers={})) for each in self.rehearsal.stand_ins]
+        return Stage(self.rehearsal.changed(stand_ins, threads=1), self.task)
+
+
+def _plan(task: Task, choice: Choice) -> Plan:
+    return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings, noise=choice.law)
+
+
+class _OnWorkers:
+    """A stage on an executor's workers.
+
+    A process gets it once: tasks name it by its hash, and those that do not find it there go out again with it.
+    """
+
+    def __init__(self, stage: Stage, execution: Execution) -> None:
+        self.stage = stage.alone()
+        self.execution = execution
+        self._numbers = count()  # Dask takes equal tasks for one
+
+    def together(self) -> int:
+        """How many draws are rehearsed at once by now: workers may come and go."""
+        return self.execution.number
+
+    def errors(self, budget: Budget, draws: Sequence[Draw]) -> Iterator[Floats]:
+        """The errors of draws at a budget, in their order."""
+        if isinstance(self.execution.executor, ThreadPoolExecutor):
+            return self.execution.map(partial(self.stage.errors, budget), draws)
+        key, stage = self._pickled
+        found = dict(zip(draws, self._map(partial(_rehearsed, key, None, budget), draws), strict=True))
+        unknown = [draw for draw, errors in found.items() if errors is None]
+        found |= zip(unknown, self._map(partial(_rehearsed, key, stage, budget), unknown), strict=True)
+        return iter([errors for errors in found.values() if errors is not None])
+
+    def _map(self, task: Callable[[tuple[int, Draw]], Floats | None], draws: Sequence[Draw]) -> Iterator[Floats | None]:
+        return self.execution.map(task, [(next(self._numbers), draw) for draw in draws])
+
+    @cached_property
+    def _pickled(self) -> tuple[str, bytes]:
+        stage = pickle.dumps(self.stage, protocol=5)
+        return sha256(stage).hexdigest(), stage
+
+
+_stages: dict[str, Stage] = {}  # of this worker process, by their hashes
+
+
+def _rehearsed(key: str, pickled: bytes | None, budget: Budget, numbered: tuple[int, Draw]) -> Floats | None:
+    """One task: the errors of a draw; None where the stage has not come here yet."""
+    stage: Stage | None = _stages.get(key)
+    if stage is None:
+        if pickled is None:
+            return None
+        stage = _stages[key] = pickle.loads(pickled)
+        for oldest in list(_stages)[:-MOST_STAGES]:
+            _stages.pop(oldest, None)
+    return stage.errors(budget, numbered[1])
 
 
 class Tuner:
     """What the searches for plans of one task share, whatever the budget: stand-ins, and what they tell of candidates.
 
-    The arguments are those of `tune`. In the end, `close` it, or use it in a `with` block.
+    The arguments are those of `tune`, and the most draws of noise that a search makes of a choice.
     """
 
     def __init__(
@@ -139,10 +229,11 @@ class Tuner:
         seed: int = 0,
         weight: str | None = None,
         execution: Execution = Execution(),
+        most_draws: int = MOST_DRAWS,
     ) -> None:
         if not isinstance(public, Public):
             public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
-        self.task, self.seed = task, seed
+        self.task, self.seed, self.most_draws = task, seed, most_draws
         self.public: Public = obeying(public, task.invariants)
         self.rehearsal = Rehearsal.of(
             self.public,
@@ -153,20 +244,11 @@ class Tuner:
             threads=execution.threads,
             targets=task.targets,
         )
-        self.stages = Stages(self.rehearsal, task, execution.executor)
+        self.stage = Stage(self.rehearsal, task)
+        self._workers = None if execution.executor is None else _OnWorkers(self.stage, execution)
         with single_threaded_blas():
             of_task = TargetCandidates if task.targets else Candidates
-            self.candidates = of_task(self.rehearsal, self.public, task.levels, self._plans(task.budget))
-
-    def __enter__(self) -> Tuner:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Remove what was written for the workers."""
-        self.stages.close()
+            self.candidates = of_task(self.rehearsal, self.public, task.levels, self.stage.plans(task.budget))
 
     def tune(self, budget: Budget, effort: Effort, start: Choice | None = None, noise: int = 0) -> Tuned:
         """The plan for a budget.
@@ -176,25 +258,23 @@ class Tuner:
         effort left, a second search starts from the simplest choice, and the better one of the two is taken. `noise`
         numbers the noise of the trials: a start that was lucky with one must not be lucky again.
         """
-        trials = self.stages.trials(budget)
-        try:
-            # linear algebra has one thread here too: what is chosen must not depend on what else runs
-            with single_threaded_blas():
-                tuned = self._searched(budget, effort, start, noise, trials)
-        finally:
-            trials.close()
-        return replace(
-            tuned,
-            effort=trials.done,
-            time_was_up=effort.time_was_up,
-            draws=trials.asked,
-            in_vain=trials.made - trials.asked,
-        )
+        draws = self._draws(budget)
+        # linear algebra has one thread here too: what is chosen must not depend on what else runs
+        with single_threaded_blas():
+            tuned = self._searched(budget, effort, start, noise, draws)
+        return replace(tuned, effort=draws.done, time_was_up=effort.time_was_up, draws=draws.asked)
 
-    def _searched(self, budget: Budget, effort: Effort, start: Choice | None, noise: int, trials: Trials) -> Tuned:
-        plan_of, rehearsal = self._plans(budget), self.rehearsal
+    def _draws(self, budget: Budget) -> Draws:
+        """The draws of searches for a plan with this budget."""
+        work = partial(self.stage.work, budget)
+        if self._workers is None:
+            return Draws(partial(map, partial(self.stage.errors, budget)), work)
+        return Draws(partial(self._workers.errors, budget), work, self._workers.together)
+
+    def _searched(self, budget: Budget, effort: Effort, start: Choice | None, noise: int, draws: Draws) -> Tuned:
+        plan_of, rehearsal = self.stage.plans(budget), self.rehearsal
         candidates = self.candidates.for_plans(plan_of)
-        searches = _Searches(rehearsal, candidates, trials, effort, self.seed, noise)
+        searches = _Searches(rehearsal, candidates, draws, effort, self.seed, noise, self.most_draws)
         search, finished = searches.of_all_laws(laws_within(budget), start)
         found = search.best
         expected, worthwhile = search.expected()
@@ -209,10 +289,6 @@ class Tuner:
         plan = plan.with_expected(replace(expected, advice=advice))
         return Tuned(plan, searches.trials, worthwhile, finished, found, search.smoothed)
 
-    def _plans(self, budget: Budget) -> Callable[[Choice], Plan]:
-        """How a choice becomes a plan with this budget."""
-        return self.stages.here.plans(budget)
-
 
 @dataclass(frozen=True, eq=False)
 class _Searches:
@@ -220,10 +296,11 @@ class _Searches:
 
     rehearsal: Rehearsal
     candidates: Candidates
-    draws: Trials
+    draws: Draws
     effort: Effort
     seed: int
     noise: int
+    most_draws: int
     made: list[Search] = field(default_factory=list)
 
     @property
@@ -267,9 +344,18 @@ class _Searches:
         return search, finished
 
     def _search(self, first: Change, reserved: float, rival: Search | None) -> Search:
-        how: dict[str, Any] = {"seed": self.seed, "noise": self.noise, "reserved": reserved, "rival": rival}
-        plan_of = self.candidates.plan_of
-        search = Search(self.rehearsal, plan_of, self.draws, self.effort, first, candidates=self.candidates, **how)
+        search = Search(
+            self.rehearsal,
+            self.candidates.plan_of,
+            self.draws,
+            self.effort,
+            first,
+            seed=self.seed,
+            noise=self.noise,
+            most_draws=self.most_draws,
+            reserved=reserved,
+            rival=rival,
+        )
         self.made.append(search)
         return search
 

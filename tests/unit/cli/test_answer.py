@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from prade import Ask, Column, Level, Release, Schema, Workload
 from prade.cli import main as cli
 from prade.core.errors import DataError
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.answer_tables import with_labels
 from prade.estimating.levels.estimates import estimates_of, kept_estimates
 from worlds.plans import plan_of

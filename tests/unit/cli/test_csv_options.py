@@ -10,7 +10,7 @@ from prade import CsvFile, Plan, Task
 from prade import plan as make_plan
 from prade.cli import main as cli
 from prade.core.errors import DataError
-from prade.data.tables import read_table
+from prade.data.read.tables import read_table
 
 cli.every_command()
 

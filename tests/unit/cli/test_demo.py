@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from prade import Budget, Ledger, Release
 from prade.cli import main as cli
 from prade.cli.demo import EPSILON
-from prade.data.tables import read_table
+from prade.data.read.tables import read_table
 from worlds.same_release import content, fixed_noise
 
 cli.every_command()

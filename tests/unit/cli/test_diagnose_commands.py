@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Budget
-from prade.data.public_files import PublicFiles
-from prade.data.tables import read_table, write_table
+from prade.data.public.table import PublicFiles
+from prade.data.read.tables import read_table, write_table
 from worlds.commands import call
 from worlds.drift import PLACES, SIZES, World, moved
 from worlds.releases import write_folder

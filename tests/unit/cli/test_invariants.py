@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from prade import Plan
 from prade.cli.main import every_command
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
 
 COLUMNS = ["PERSON", "STATE", "PLACE", "AGE", "SEX", "MARITAL"]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
 from worlds.plans import plan_of
 

@@ -18,8 +18,8 @@ from prade import Budget, Ledger, Plan, Release, Schema
 from prade.cli import main as cli
 from prade.cli import release_commands as commands_release
 from prade.cli.main import text_table
-from prade.data.public_files import PublicFiles
-from prade.data.tables import read_table, write_table
+from prade.data.public.table import PublicFiles
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_like
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from prade import Budget, Plan
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.examples import census_like
 from worlds.commands import call
 
@@ -112,7 +112,7 @@ def no_work(monkeypatch):
         raise AssertionError("the work started")
 
     monkeypatch.setattr("prade.tuning.explore.explore", refuse)
-    monkeypatch.setattr("prade.data.public_table.PublicTable.rows", refuse)
+    monkeypatch.setattr("prade.data.public.table.PublicTable.rows", refuse)
 
 
 @pytest.mark.usefixtures("no_work")

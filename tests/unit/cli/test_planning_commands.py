@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Ledger, Plan, Schema, Unit
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.examples import census_like
 from worlds.commands import call
 
@@ -65,7 +65,7 @@ def test_a_plan_makes_sure_that_values_can_be_drawn(files, tmp_path, monkeypatch
     def refuse(*_, **__):
         raise ValueError("no values")
 
-    monkeypatch.setattr("prade.data.decoding.Decoder.fit", refuse)
+    monkeypatch.setattr("prade.data.public.decode.Decoder.fit", refuse)
     call(*planning(files, ["public.csv"]), "-o", tmp_path / "plan.toml", code=1)
     assert not (tmp_path / "plan.toml").exists()
 

@@ -10,8 +10,8 @@ import pytest
 
 import prade
 from prade import DataError, Ledger, Plan, Release, Synthesizer, Task
-from prade.core.duplicate_files import content_hash
-from prade.data.public_files import PublicFiles
+from prade.core.files import content_hash
+from prade.data.public.table import PublicFiles
 from worlds.commands import call
 from worlds.people import SCHEMA
 from worlds.releases import invented, write_folder

@@ -6,11 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from prade.cli import main as cli
-from prade.data.tables import write_table
-from prade.scoring.metrics.tables import INSTALL
+from prade.data.read.tables import write_table
+from prade.scoring.metrics.measures import INSTALL
 from worlds.workers import SCHEMA, workers
-
-pytestmark = pytest.mark.usefixtures("all_trees")
 
 cli.every_command()
 
@@ -81,11 +79,14 @@ def test_named_regressions(call):
 
 
 def test_what_to_install_is_said(call, monkeypatch):
-    monkeypatch.setattr("prade.scoring.metrics.tables.find_spec", lambda name: None)
+    monkeypatch.setattr("prade.scoring.metrics.measures.find_spec", lambda name: None)
     done = call("--json")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["metrics"]["propensity"] == {"not_available": INSTALL}
-    assert "pip install 'prade[metrics]'" in done.stderr
+    assert INSTALL in done.stderr
+    refused = call("--metrics")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert INSTALL in refused.stderr
     assert call().exit_code == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from prade.cli.main import every_command
 from prade.cli.options import Where
 from prade.core.execution import cores
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.release.derived_files import SYNTHETIC
 from worlds.commands import call

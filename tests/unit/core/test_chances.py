@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from prade.core.chances import Chances
+from prade.core.arrays import Chances
 
 FALSE_ALARM = 1e-6  # of each test below; seeds are fixed, so they fail always or never
 

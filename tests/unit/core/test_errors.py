@@ -11,7 +11,7 @@ import pytest
 import prade
 from prade import Budget, BudgetError, DataError, PradeError, Unit
 from prade.cli.main import every_command
-from prade.core.remedies import _WORDS, Remedy, in_words
+from prade.core.errors import _WORDS, Remedy, in_words
 
 SOURCE = Path(prade.__file__).parent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from prade.core.systematic import marked, systematic
+from prade.core.compiled import marked, systematic
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 1000, 5000])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from prade.core.errors import DataError, SchemaError
-from prade.data.csv_format import CsvFile
 from prade.data.declare.display import Codebook, Labelling
 from prade.data.declare.schema import Column, Schema
+from prade.data.read.csv import CsvFile
 
 SCHEMA = Schema(
     [

@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Column, DataError, Schema
-from prade.data import csv_columns, public_files
-from prade.data.columns import Columns
-from prade.data.csv_columns import csv_columns as columns_of_csv
-from prade.data.csv_format import CsvFormat
-from prade.data.encoding import outside
-from prade.data.public import Public
-from prade.data.public_table import PublicTable
-from prade.data.tables import read_table, table_columns, write_table
+from prade.data.public import table as public_files
+from prade.data.public.joint import outside
+from prade.data.public.public import Public
+from prade.data.public.table import PublicTable
+from prade.data.read import tables as csv_columns
+from prade.data.read.cells import Columns
+from prade.data.read.csv import CsvFormat
+from prade.data.read.tables import csv_columns as columns_of_csv
+from prade.data.read.tables import read_table, table_columns, write_table
 
 SCHEMA = Schema(
     [
@@ -151,7 +152,7 @@ MEMORY = """
 import resource, sys
 import pyarrow as pa
 from prade import Column, Schema
-from prade.data.public import Public
+from prade.data.public.public import Public
 schema = Schema([Column(f"c{k}", "categorical", values=[0, 1]) for k in range(60)])
 pa.set_memory_pool(pa.system_memory_pool())
 Public.of(schema, sys.argv[1]) if sys.argv[2] == "rows" else None

@@ -6,8 +6,8 @@ import pytest
 
 from prade import CsvFile
 from prade.core.errors import DataError
-from prade.data.csv_format import CsvFormat, cells_of, header_of
-from prade.data.tables import read_table
+from prade.data.read.csv import CsvFormat, cells_of, header_of
+from prade.data.read.tables import read_table
 
 
 @pytest.mark.parametrize(

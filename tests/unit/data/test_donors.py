@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Column, Schema
-from prade.core.chances import Chances
-from prade.data.decoding import Decoder
-from prade.data.donors import NONE, Donors
-from prade.data.encoding import Coded, encode
+from prade.core.arrays import Chances
+from prade.data.public.decode import NONE, Decoder
+from prade.data.public.donors import Donors
+from prade.data.public.joint import Coded, encode
 
 ROWS = 3000
 

@@ -6,7 +6,7 @@ import pytest
 from prade import Column, PublishedTotals, Rule, Schema
 from prade.core.errors import PradeError, SchemaError
 from prade.data.declare.schema import LARGEST_TOTAL
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 
 COLUMNS = [
     Column("STATE", "group"),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from prade.data import row_index
-from prade.data.row_index import RowIndex
+from prade.data.public import donors as row_index
+from prade.data.public.donors import RowIndex
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade import DataError
-from prade.data.spreadsheets import quoted
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import quoted, read_table, write_table
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "=cmd|' /C calc'!A0"]
 HARMLESS = ["a", "1=1", " =1", "'=1", "", "a\n=1", "é"]

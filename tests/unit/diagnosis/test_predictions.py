@@ -4,7 +4,7 @@ import numpy as np
 
 from prade import Column, Schema
 from prade.data.declare.groups import Groups
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.diagnosis.null import predictions
 
 SCHEMA = Schema([Column("STATE", "group"), Column("PLACE", "group"), Column("SEX", "categorical", values=[1, 2])])

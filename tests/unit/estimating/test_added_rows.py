@@ -13,12 +13,11 @@ from prade import EstimationError, Level, Plan, Release, Rule, Schema, Unit, Wor
 from prade import report as make_report
 from prade import sample as drawn_sample
 from prade.core.execution import Execution
-from prade.data.copied_share import copied_share
-from prade.data.information import Information
-from prade.data.parquet_with_header import HEADER, write_with_header
-from prade.data.public import Public
-from prade.data.public_table import PublicTable
-from prade.data.tables import read_table
+from prade.data.public.information import Information
+from prade.data.public.public import Public
+from prade.data.public.table import PublicTable
+from prade.data.read.files import HEADER, copied_share, write_with_header
+from prade.data.read.tables import read_table
 from prade.estimating.levels import added_rows
 from prade.estimating.levels.added_rows import ShownCell, shown_cells, with_extra, with_shown
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates

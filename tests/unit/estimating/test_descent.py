@@ -8,8 +8,8 @@ import pytest
 
 from prade import Ask, Budget, Column, EstimationError, Groups, Level, PradeError, Schema, Workload
 from prade.core.execution import Execution, several
-from prade.data.encoding import encode
-from prade.data.public import Public
+from prade.data.public.joint import encode
+from prade.data.public.public import Public
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.descent import Descent, LevelGroups, Parent
 from prade.estimating.levels.foundation import GroupPriors

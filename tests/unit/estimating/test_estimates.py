@@ -10,7 +10,7 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.error_bars import errors

@@ -13,7 +13,7 @@ import pytest
 
 from prade import DataError, Release
 from prade.core.execution import Execution, WorkersError
-from prade.data.mapped_public import open_mapped, save_mapped
+from prade.data.public.public import open_mapped, save_mapped
 from prade.estimating.levels import descent, group_fits
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prade import Schema, Workload
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating import layout as few_rows
 from prade.estimating.layout import ONE_IN, Layout
 from prade.estimating.posterior_mode import MAP

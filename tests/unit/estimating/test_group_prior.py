@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.foundation import HANDED_ON, GroupPriors
 from prade.planning.settings import Settings
 from worlds.plans import plan_of

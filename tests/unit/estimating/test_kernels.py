@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, brentq, minimize
 from scipy.special import lambertw, wrightomega
 
-from prade.core.systematic import systematic
+from prade.core.compiled import systematic
 from prade.estimating import block_step, kernels
 from prade.estimating.dual import coordinate_sweeps, maximise_in_box
 

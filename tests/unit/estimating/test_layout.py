@@ -9,8 +9,7 @@ import prade.core.arrays
 import prade.estimating.kernels
 from prade import EstimationError, Schema, Workload
 from prade.core.arrays import distinct_rows
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.estimating.kernels import choose_bundles
 from prade.estimating.layout import Layout
 from prade.queries.parts import Marginal

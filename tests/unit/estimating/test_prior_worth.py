@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
 from prade import Schema, Workload
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import (

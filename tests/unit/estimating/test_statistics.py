@@ -8,7 +8,7 @@ import pytest
 
 from prade import Ask, Column, DataError, Level, Release, Schema, Workload, WorkloadError
 from prade.core.execution import Execution
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.asked_rows import basis, counted, pieces_of, read_query, worst
 from prade.estimating.levels.cell_counts import cell_counts
 from prade.estimating.levels.distributions import kept_weights

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from prade import Level, Workload
 from prade.core.arrays import mass_by_group
-from prade.data.encoding import encode
-from prade.data.public import Public
+from prade.data.public.joint import encode
+from prade.data.public.public import Public
 from prade.estimating.levels.error_bars import _Kind, birge_ratios
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.smoothing import ODD_SHARE, excess_variance

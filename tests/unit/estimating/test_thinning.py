@@ -7,7 +7,7 @@ import pytest
 
 from prade import EstimationError, Level, PradeError, Workload
 from prade.core.execution import Execution
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells, own_rows, thinned
 from prade.planning.settings import Settings

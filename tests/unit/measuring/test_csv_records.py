@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import prade
 from prade import Budget, Column, CsvFile, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import DataError
-from prade.data.csv_format import CsvFormat
+from prade.data.read.csv import CsvFormat
 from prade.measuring.source import count, open_source
 from prade.measuring.streams import csv_stream
 from prade.queries.parts import Marginal
@@ -164,7 +164,7 @@ def test_the_counts_are_those_of_an_independent_reader(tmp_path):
 
 @pytest.mark.parametrize("block", [1, 2, 7, 64, 1000])
 def test_where_a_block_ends_does_not_matter(block, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.data.csv_records.BLOCK", block)
+    monkeypatch.setattr("prade.data.read.csv.BLOCK", block)
     text = 'A,B,C\n1,"a, b",3\r\n"u""v",,\n\n4,"x\n5,y",6\r\n7,8'
     (tmp_path / "rows.csv").write_text(text, newline="")
     assert rows_read(tmp_path / "rows.csv") == Counter(
@@ -199,7 +199,7 @@ def test_one_line_more_is_one_record_more(before, line, after, block, tmp_path_f
     path = tmp_path_factory.getbasetemp() / "one-line-more.csv"
     found = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("prade.data.csv_records.BLOCK", block)
+        patched.setattr("prade.data.read.csv.BLOCK", block)
         for lines in ([*before, *after], [*before, *line[:1], *after], line[:1]):
             path.write_bytes(b"\n".join([b"A,B,C", *lines, b""]))
             found.append(rows_read(path))

@@ -4,7 +4,7 @@ import pytest
 
 from prade import Budget, Column, Level, Plan, PublishedTotals, Rule, Schema, Task, Unit, Workload
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.planning.invariants import ParsedRule, breaches, not_protected, obeying, possible_cells, published_totals
 from prade.queries.parts import Marginal, Predicate
 from prade.queries.query import parse

@@ -15,7 +15,7 @@ import pytest
 
 from prade.core.errors import DataError
 from prade.data.declare.schema import Column, Schema
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import TOTAL, Ask, Level

@@ -12,11 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.baselines import Histogram
-from prade.baselines import run as run_baseline
 from prade.cli import main as cli
 from prade.core.errors import DataError, PradeError
-from prade.data.prior import Prior
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
@@ -123,21 +120,6 @@ def test_a_deleted_ledger_beside_releases_has_no_new_budget(ledger: Ledger, out:
     assert ledger.remaining("people") == Budget.pure(14)
     measure(plan_for(4), PERSONS, out / "r4", ledger)
     assert ledger.remaining("people") == Budget.pure(10)
-
-
-def test_a_baseline_has_no_new_budget_beside_releases_either(ledger: Ledger, out: Path) -> None:
-    measure(plan_for(3), PERSONS, out / "r1", ledger)
-    ledger.path.unlink()
-    prior, terms = Prior.uniform(SCHEMA), {"dataset": "\uff50eople", "unit": TWO_ROWS}
-    missing = "is a release of data set 'people' that .* does not have on record"
-    with pytest.raises(DataError, match=missing):
-        run_baseline(Histogram(), prior, Unread(), out / "answers.json", ledger, budget=CAP, **terms)
-    opened(ledger.path)
-    with pytest.raises(DataError, match=missing) as said:
-        run_baseline(Histogram(), prior, Unread(), out / "answers.json", ledger, budget=CAP, **terms)
-    shell(command_in(str(said.value), "import"))
-    assert ledger.remaining("people") == Budget.pure(17)
-    run_baseline(Histogram(), prior, PERSONS, out / "answers.json", ledger, budget=Budget.pure(17), **terms)
 
 
 def test_a_new_ledger_beside_a_release_imports_it_first(ledger: Ledger, out: Path, tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def test_groups_that_may_have_no_rows_have_no_expected_error():
     """No rows at all, and fewer than two standard deviations of their number."""
     found = of_totals([0.0, 0.0, 19.9, 20.0, 5.0], [0.0, 10.0, 10.0, 10.0, 0.0])
     assert np.isnan(found.errors).all(axis=1).tolist() == [True, True, True, False, False]
-    assert found.column_error(0) == pytest.approx(0.02 * math.sqrt(2 / math.pi))
-    assert of_totals([0.0], [0.0]).column_error(0) is None
+    assert found.error(0) == pytest.approx(0.02 * math.sqrt(2 / math.pi))
+    assert of_totals([0.0], [0.0]).error(0) is None
 
 
 def test_expected_errors_are_at_most_two():
@@ -44,6 +44,6 @@ def test_expected_errors_are_at_most_two():
 def test_a_columns_reach_is_that_of_its_common_values():
     """Shares of 0.5 with a deviation of 0.01 reach z * 0.01 / 0.5; the value of 4 % of the rows does not count."""
     found = of_totals([1000.0], [0.0])
-    assert found.column_relative(0) == pytest.approx(NINETY_FIVE * 0.01 / 0.5, rel=1e-3)
-    assert found.column_relative(1) == pytest.approx(NINETY_FIVE * (0.02 / 0.5 + 0.02 / 0.46) / 2, rel=1e-3)
-    assert of_totals([0.0], [0.0]).column_relative(0) is None
+    assert found.relative(0) == pytest.approx(NINETY_FIVE * 0.01 / 0.5, rel=1e-3)
+    assert found.relative(1) == pytest.approx(NINETY_FIVE * (0.02 / 0.5 + 0.02 / 0.46) / 2, rel=1e-3)
+    assert of_totals([0.0], [0.0]).relative(0) is None

@@ -18,18 +18,19 @@ from click.testing import CliRunner
 from prade import Ask, Budget, DataError, Groups, Level, Release, Schema, Workload, score
 from prade.cli import main as cli
 from prade.core.execution import Execution
-from prade.data.prior import Prior
-from prade.data.recurring_groups import RecurringGroups
-from prade.data.tables import read_table, write_table
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import Prior
+from prade.data.read.tables import read_table, write_table
+from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.queries.parts import Marginal
 from prade.release.derived_files import write_rows
-from prade.reporting.facts import PublicPriors, facts_of
+from prade.reporting.facts import facts_of, precision_of, public_factors
 from prade.reporting.html import json_in_html, plain, unpacked
 from prade.reporting.outlines import IncompleteMap, outlines, simple
-from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
+from prade.reporting.page_data import data_of, rounded
 from prade.reporting.report import REPORT, report_data, report_path, write_report
 from prade.reporting.statements import meaning, once_in_twenty, promise_of
 from prade.reporting.truth import coded_rows, true_rows, truth_of
@@ -142,24 +143,28 @@ def test_tables_of_all_groups_are_those_that_are_answered(release, kept):
 def test_standard_deviations_and_intervals_are_those_that_are_answered(facts, estimates):
     data = data_of(estimates, facts)
     for view, found in zip(facts.views, data["views"], strict=True):
-        sd, shares = unpacked(found["sd"]), unpacked(found["estimate"])
-        rows, rows_sd = np.array(found["totals"])[:, None], np.array(found["totalSd"])[:, None]
-        half = data["z"] * np.hypot(rows * sd, shares * rows_sd)
+        precision = precision_of(estimates, facts.parts[: len(SCHEMA.coded)], view, {})
         for column, word in zip(data["columns"], found["basis"], strict=True):
             at = slice(*column["cells"])
             table = estimates.marginal(column["name"], view.by)
             assert {word} == set(table["basis"].to_pylist())
             # how cells vary between groups is cut to its positive part: of all columns here, of one there
-            np.testing.assert_allclose(sd[:, at].ravel(), table["sd"].to_numpy(), rtol=0.1)
-            high = np.minimum(rows * shares + half, rows + data["z"] * rows_sd)[:, at].ravel()
-            np.testing.assert_allclose(high, table["high"].to_numpy(), rtol=0.05, atol=1)
+            np.testing.assert_allclose(precision.sd[:, at].ravel(), table["sd"].to_numpy(), rtol=0.1)
+            np.testing.assert_allclose(unpacked(found["rowsHigh"])[:, at].ravel(), table["high"], rtol=0.05, atol=1)
+            middle = unpacked(found["rowsLow"])[:, at] + unpacked(found["rowsHigh"])[:, at]
+            inside = (table["low"].to_numpy() > 0).reshape(middle.shape)
+            np.testing.assert_allclose(middle[inside] / 2, table["count"].to_numpy()[inside.ravel()], atol=1)
+            low, high = (unpacked(found[end])[:, at] for end in ("low", "high"))
+            share, half = view.shares["estimate"][:, at], NINETY_FIVE * precision.sd[:, at]
+            np.testing.assert_allclose(low, np.maximum(share - half, 0), atol=1e-5)
+            np.testing.assert_allclose(high, np.minimum(share + half, 1), atol=1e-5)
 
 
 def test_expected_errors_and_widths_by_hand(facts, estimates):
     """The sum of expected absolute errors; the width of the interval that is answered."""
     data = data_of(estimates, facts)
     last = data["views"][-1]
-    sd = unpacked(last["sd"])
+    sd = precision_of(estimates, facts.parts[: len(SCHEMA.coded)], facts.views[-1], {}).sd
     errors = [[sd[g, slice(*c["cells"])].sum() * math.sqrt(2 / math.pi) for c in data["columns"]] for g in range(3)]
     assert last["error"] == pytest.approx(np.mean(errors, axis=1), abs=1e-3)
     assert [c["error"] for c in data["columns"]] == pytest.approx(np.mean(errors, axis=0), abs=1e-3)
@@ -178,23 +183,27 @@ def test_synthetic_shares_are_those_of_the_file(facts, release):
     np.testing.assert_allclose(facts.views[0].shares["synthetic"][0, at][1], np.mean([row["SEX"] == 2 for row in rows]))
 
 
+def prior_weights(estimates):
+    """The weights of the public rows in every group's prior, by level."""
+    public = estimates.public
+    return [public.observed_weights * factors[:, public.group] for factors in public_factors(estimates)]
+
+
 def test_the_prior_has_no_private_row_in_it(estimates, facts):
     """State 2 is in no public row: its prior is the public table's, whatever was measured."""
     public = estimates.public.prior
     at = facts.at(Marginal.of(SCHEMA, ["WORK"]))
     np.testing.assert_allclose(facts.views[1].shares["public"][1, at], public.project(["WORK"]))
-    np.testing.assert_allclose(PublicPriors(estimates).weights(1, 2), public.weights)
+    np.testing.assert_allclose(prior_weights(estimates)[1][2], public.weights)
     assert np.abs(facts.views[2].shares["public"][0, at] - public.project(["WORK"])).sum() > 0.001
 
 
 def test_priors_are_those_of_the_estimates(estimates):
     """One by one, level by level, as `GroupPriors` makes them: with public rows of their own or without."""
-    found, table = PublicPriors(estimates), estimates.public.prior.weights
-    above = [table]
-    for level, priors in enumerate(estimates.priors):
+    above = [estimates.public.prior.weights]
+    for priors, found in zip(estimates.priors, prior_weights(estimates), strict=True):
         mine = [priors.weights(g, above[int(priors.parent_of[g])]) for g in range(len(priors.parent_of))]
-        for g, weights in enumerate(mine):
-            np.testing.assert_allclose(found.weights(level, g), weights, rtol=1e-12)
+        np.testing.assert_allclose(found, mine, rtol=1e-12)
         above = mine
     assert estimates.priors[-1].recurs.tolist() == [True, True, False]
 
@@ -236,7 +245,7 @@ def test_misfit_of_the_truth_itself_is_one(facts, release, folder):
 def test_noisy_shares_only_where_asked(facts):
     whole, place = facts.views[0], facts.views[2]
     assert place.noisy_shares(PAIR[0]).shape == (3, 16)
-    assert place.noisy_shares(Marginal.of(SCHEMA, ["AGE", "SEX"])) is None
+    assert np.isnan(place.noisy_shares(Marginal.of(SCHEMA, ["AGE", "SEX"]))).all()
     # what places were asked is known of the whole table as well: their sum
     np.testing.assert_allclose(
         whole.noisy_shares(PAIR[0])[0] * whole.answers.totals, place.answers.counts[-1].sum(axis=0)
@@ -254,7 +263,7 @@ def pair_in(data, view, *pair):
     return {**series, "basis": kept["basis"][number]}
 
 
-def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates, monkeypatch):
+def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates):
     """WORK x AGE was measured by place; a pair that was not has no table under the name of a place."""
     data = data_of(estimates, facts)
     assert [entry["index"] for entry in data["pairs"]] == [[[0, 1], [0, 2], [1, 2]], [[0, 2]], [[0, 2]]]
@@ -262,18 +271,18 @@ def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates, monkeyp
         found, table = pair_in(data, view, 0, 2), estimates.marginal(["AGE", "WORK"], by)
         assert found["basis"] == word
         np.testing.assert_allclose(found["estimate"].ravel(), table["share"].to_numpy(), atol=1e-4)
-        np.testing.assert_allclose(found["sd"].ravel(), table["sd"].to_numpy(), rtol=0.02, atol=1e-5)
+        half = NINETY_FIVE * table["sd"].to_numpy()
+        low, high = np.maximum(table["share"].to_numpy() - half, 0), np.minimum(table["share"].to_numpy() + half, 1)
+        np.testing.assert_allclose(found["low"].ravel(), low, rtol=0.02, atol=1e-4)
+        np.testing.assert_allclose(found["high"].ravel(), high, rtol=0.02, atol=1e-4)
     counts = facts.views[2].noisy_shares(PAIR[0]).reshape(3, 4, 4).transpose(0, 2, 1).reshape(3, 16)
     np.testing.assert_allclose(pair_in(data, 2, 0, 2)["noisy"], np.clip(counts, 0, 1), atol=1e-4)
     assert np.isnan(pair_in(data, 0, 0, 1)["noisy"]).all()
     assert [entry["leftOut"] for entry in data["pairs"]] == [[], [], []]
-    monkeypatch.setattr("prade.reporting.page_data.MOST_NUMBERS", 100)
-    cut = data_of(estimates, facts)
+    cut = data_of(estimates, facts, most_numbers=100)
     assert pair_in(cut, 2, 0, 2) is None
     assert [entry["leftOut"] for entry in cut["pairs"]] == [[], ["AGE x WORK"], ["AGE x WORK"]]
-    assert LARGEST_PAIR >= 16
-    monkeypatch.setattr("prade.reporting.page_data.LARGEST_PAIR", 10)
-    assert data_of(estimates, facts)["pairs"][0]["index"] == [[0, 1], [1, 2]]
+    assert data_of(estimates, facts, largest_pair=10)["pairs"][0]["index"] == [[0, 1], [1, 2]]
 
 
 def test_numbers_that_are_none_become_null():
@@ -297,7 +306,7 @@ def test_the_public_tables_distance_is_that_of_the_public_baseline(estimates, re
     found = truth_of(estimates, folder / "private.parquet", *drawn)
     true, group = coded_rows(release.plan, folder / "private.parquet")
     public, pairs = estimates.public.prior, chosen_pairs(SCHEMA.coded)
-    baseline = PublicBaseline(estimates.public, RecurringGroups.of(estimates.public, release.plan.groupings[-1]))
+    baseline = PublicBaseline(estimates.public, RecurringGroups.of(estimates.public.groups, release.plan.groupings[-1]))
     assert [baseline.own(g).any() for g in range(3)] == [True, True, False]
     for g in range(3):
         alone = Prior(SCHEMA, public.codes, baseline.weights(g) / baseline.weights(g).sum())
@@ -586,10 +595,10 @@ KEYS = {
     "tiles": {"title", "value", "note", "tone"},
     "columns": {"name", "title", "description", "unit", "labels", "measured", "cells", "error", "width"},
     "views": {
-        *("name", "by", "labels", "totals", "totalSd", "parts", "public", "noisy", "estimate", "sd", "synthetic"),
-        *("basis", "error", "width", "technical"),
+        *("name", "by", "labels", "totals", "totalSd", "parts", "public", "noisy", "estimate", "synthetic"),
+        *("low", "high", "rowsLow", "rowsHigh", "basis", "error", "width", "technical"),
     },
-    "pairs": {"index", "starts", "public", "noisy", "estimate", "sd", "synthetic", "basis", "leftOut"},
+    "pairs": {"index", "starts", "public", "noisy", "estimate", "low", "high", "synthetic", "basis", "leftOut"},
     "provenance": {"versions", "public", "publicRows", "plan", "labels", "seed", "ledger", "cite"},
     "caveats": str,
     "use": str,
@@ -758,7 +767,7 @@ def test_the_command(release, folder, tmp_path):
 
     done = call("-o", tmp_path / "page.html")
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith(f"{tmp_path / 'page.html'}: 1.0 MB")
+    assert done.stdout.startswith(f"{tmp_path / 'page.html'}: 0.9 MB")
     done = call("-o", tmp_path / "ours.html", "--truth", folder / "private.parquet")
     assert done.exit_code == 0, done.output
     assert "do not publish" in done.stderr
@@ -797,7 +806,7 @@ def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
         assert (last["totals"][0], last["error"][0]) == (0, None)  # not "0, the most precise"
         assert all(error is None or 0 < error <= 2 for error in last["error"])
         assert all((column["error"] is None) == (emptied == slice(None)) for column in data["columns"])
-        assert all(np.isfinite(unpacked(view["sd"])).all() for view in data["views"])
+        assert all(np.isfinite(unpacked(view["high"])).all() for view in data["views"])
 
 
 def test_a_page_about_one_table_does_not_speak_of_groups(tmp_path):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import FALSE_ALARM, largest_noise
 from prade.estimating.levels.answers import RawAnswers
 from prade.queries.parts import Marginal

@@ -15,9 +15,8 @@ import pytest
 
 import prade
 from prade import Column, DataError, Level, Release, Schema, Workload
-from prade.data.copied_share import copied_share
-from prade.data.parquet_folders import folder_name, parts_of, schema_of
-from prade.data.tables import read_table, write_table
+from prade.data.read.files import copied_share, folder_name, parts_of, schema_of
+from prade.data.read.tables import read_table, write_table
 from prade.pipeline import sample, write_sample
 from prade.release.derived_files import KEPT_ROWS, check_kept, is_kept, kept_rows
 from prade.sampling import row_files
@@ -59,7 +58,7 @@ def home(tmp_path_factory):
     levels = [Level("STATE", ONES), Level("PLACE", ONES)]
     plan = plan_of(SCHEMA, *levels, groups=GROUPS, budget=2)
     made = invented(plan, rows=(300, 500), path=Path("nowhere"))
-    named = plan.with_public(prade.data.public_table.PublicTable(folder / "public.parquet").hashed_files)
+    named = plan.with_public(prade.data.public.table.PublicTable(folder / "public.parquet").hashed_files)
     write_folder(folder / "release", named, made.noisy)
     prade.estimate(folder / "release")
     return folder

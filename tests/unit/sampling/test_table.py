@@ -10,10 +10,10 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.copied_share import copied_share
-from prade.data.decoding import Decoder
-from prade.data.public import Public
-from prade.data.tables import write_table
+from prade.data.public.decode import Decoder
+from prade.data.public.public import Public
+from prade.data.read.files import copied_share
+from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.examples import census_like
 from prade.measuring.run import measure

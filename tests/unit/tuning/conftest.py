@@ -26,11 +26,3 @@ def few(data):
     """The same with three columns of few values, for whole searches that are not about what is found: quick ones."""
     columns = [*LEVELS, "SEX", "RACE", "EMPLOY"]
     return replace(data, schema=data.schema.select(columns), public=data.public.select(columns))
-
-
-@pytest.fixture(scope="module")
-def two_draws():
-    """At most two draws of noise, for searches that are about what is chosen: eight draws take four times as long."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prade.tuning.search.MOST_DRAWS", 2)
-        yield

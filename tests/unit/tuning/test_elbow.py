@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prade.tuning.elbow import LITTLE, elbow, off_per_doubling
+from prade.tuning.explore import LITTLE, elbow, off_per_doubling
 
 BUDGETS = [Fraction(each) for each in ("1/10", "3/10", "1", "3", "10")]
 ALL = [True] * 5

@@ -10,28 +10,26 @@ from prade import Budget, Plan, Schema, Task, Unit, explore
 from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.data.declare.column import Column
-from prade.data.encoding import Coded
-from prade.data.public import Public
-from prade.data.public_files import PublicFiles
+from prade.data.public.joint import Coded
+from prade.data.public.public import Public
+from prade.data.public.table import PublicFiles
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import census_like
 from prade.reporting.html import packed, plain
 from prade.scoring.score import joint_errors
-from prade.tuning.choice import Choice
+from prade.tuning.candidates import Choice
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort
-from prade.tuning.exploration import listed, plan_file
-from prade.tuning.explore import budgets_of, order_of
+from prade.tuning.explore import budgets_of, listed, order_of, plan_file
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.stand_ins import TooSmall
-from prade.tuning.tune import ANOTHER_BUDGET, Tuner, tune
+from prade.tuning.tune import ANOTHER_BUDGET, Tuner
 from worlds import rehearsals
 
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
 BUDGETS = ["1/10000", 1, 20]
-pytestmark = pytest.mark.usefixtures("two_draws")
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +68,14 @@ def test_the_errors_are_those_of_separate_rehearsals(explored, rehearsal):
 @pytest.fixture(scope="module")
 def alone(task, few):
     """A search at epsilon = 5 by a tuner that served no other budget, from the simplest plan to its end."""
-    return tune(replace(task, schema=few.schema, budget=Budget.pure(5)), few.public, effort=600, execution=Execution(1))
+    return Tuner(replace(task, schema=few.schema), few.public, execution=Execution(1), most_draws=2).tune(
+        Budget.pure(5), Effort.of(600)
+    )
 
 
 @pytest.fixture(scope="module")
 def tuner(task, few):
-    return Tuner(replace(task, schema=few.schema), few.public, execution=Execution(1))
+    return Tuner(replace(task, schema=few.schema), few.public, execution=Execution(1), most_draws=2)
 
 
 def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(tuner, alone):

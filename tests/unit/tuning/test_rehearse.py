@@ -11,8 +11,8 @@ from scipy import stats
 from prade.core.errors import DataError
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
-from prade.data.prior import Prior
-from prade.data.public import Public
+from prade.data.public.joint import Prior
+from prade.data.public.public import Public
 from prade.estimating.levels.level_smoothing import RowsFromTables
 from prade.examples import census_like
 from prade.planning.plan import Plan
@@ -392,7 +392,7 @@ def test_errors_of_halves_are_scaled_back(data, same_places):
         {name: code[chosen] for name, code in stand_in.codes.items()},
         np.ones(chosen.sum()),
     )
-    mine = stand_in.recurring.rows(stand_in.public, 0)
+    mine = stand_in.recurring.rows(stand_in.public.group, 0)
     own = Prior(
         truth.schema, {name: code[mine] for name, code in stand_in.public.prior.codes.items()}, np.ones(mine.sum())
     )

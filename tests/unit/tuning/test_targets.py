@@ -10,14 +10,15 @@ import pytest
 from prade import Ask, Budget, Level, Plan, Target, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
 from prade.queries.parts import Marginal
-from prade.tuning.choice import Choice
+from prade.tuning.candidates import Choice
+from prade.tuning.effort import Effort
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.target_errors import REST, WantedErrors
-from prade.tuning.tune import tune
+from prade.tuning.tune import Tuner
 
 LEVELS = ["STATE", "PLACE"]
 TARGETS = (
@@ -25,14 +26,6 @@ TARGETS = (
     Target(predicates=["AGE >= 65 and SEX == 1"], by="PLACE"),
     Target(statistics=["mean(AGE)", "median(AGE) where SEX == 1"], by="all"),
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_draw():
-    """One draw of noise: more of them take longer, and go the same way."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prade.tuning.search.MOST_DRAWS", 1)
-        yield
 
 
 def task_of(data, *targets, epsilon=5):
@@ -104,15 +97,16 @@ def test_means_and_quantiles_of_known_shares(data):
     assert errors.errors(1, truth, estimate)[0] == pytest.approx(2 * 0.5)
 
 
-def test_errors_above_the_last_level_are_those_of_the_groups_added_up(rehearsal, data, monkeypatch):
+def test_errors_above_the_last_level_are_those_of_the_groups_added_up(rehearsal, data):
     """Against all estimates of a release; with many groups, the level's own estimate stands in for them."""
     level = [Level("STATE"), Level("PLACE", Ask(Workload.marginals(data.schema, [["RACE", "EMPLOY"], "SEX"])))]
     plan = Plan("people", data.schema, Budget.pure(3), Unit(1), level, data.groups)
     settings, chosen, targets = Settings(n0=1.0), rehearsal.stand_ins[0], rehearsal.targets_of(0)
     estimates = Estimates.of(rehearsal.release(plan, 0, 3), chosen.public, settings, cells=chosen.cells)
     _, wanted = rehearsal.both_errors(plan, settings, seed=3)
-    monkeypatch.setattr("prade.tuning.target_errors.MOST_SUMMED", 2)
+    usual, targets.most_summed = targets.most_summed, 2
     _, near = rehearsal.both_errors(plan, settings, seed=3)
+    targets.most_summed = usual
     for number in (0, 2, 5, 6):  # RACE x EMPLOY and SEX by STATE, the mean and the median of everybody
         masses = estimates.masses(targets.cells[number]) * estimates.totals[:, None]
         above = targets.above[number]
@@ -153,12 +147,18 @@ def test_a_choice_gives_target_parts_their_larger_share(data):
     assert float(ratio) == pytest.approx(3 * np.sqrt(race.n_cells / data.schema.size("AGE")), rel=1e-3)
 
 
+def tuned_for(data, *targets, **options):
+    """With one draw of noise: more of them take longer, and go the same way."""
+    task = task_of(data, *targets, epsilon=1)
+    return Tuner(task, data.public, bias=None, most_draws=1, **options).tune(task.budget, Effort.of())
+
+
 @pytest.fixture(scope="module")
 def tuned(data):
-    """With a target at both levels, and without."""
-    wanted = Target(["RACE x EMPLOY"], by=LEVELS)
-    options = {"seconds": 600, "threads": 1, "bias": None}
-    return [tune(task_of(data, *targets, epsilon=1), data.public, **options) for targets in ([], [wanted])]
+    """Without a target, and with one at both levels."""
+    return [
+        tuned_for(data, *targets, execution=Execution(1)) for targets in ([], [Target(["RACE x EMPLOY"], by=LEVELS)])
+    ]
 
 
 def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
@@ -183,9 +183,7 @@ def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
 def test_workers_find_the_same_plan_for_targets(data, tuned):
     wanted = Target(["RACE x EMPLOY"], by=LEVELS)
     with ThreadPoolExecutor(2) as threads:
-        found = tune(
-            task_of(data, wanted, epsilon=1), data.public, effort=600, bias=None, execution=Execution(executor=threads)
-        )
+        found = tuned_for(data, wanted, execution=Execution(1, threads))
     assert found.plan.to_toml() == tuned[1].plan.to_toml()
 
 

@@ -5,7 +5,7 @@ import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, takewhile
 from types import SimpleNamespace
 
@@ -13,22 +13,30 @@ import numpy as np
 import pytest
 
 from prade import Task
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError, PradeError, many
 from prade.core.execution import Execution
-from prade.core.words import many
 from prade.data.declare.schema import Schema
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Expected, Settings
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
-from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, OWN, RAW_PAIRS, Candidates
-from prade.tuning.choice import Choice
+from prade.tuning.candidates import (
+    FEWEST_ROWS,
+    MOST_CELLS,
+    OWN,
+    RAW_PAIRS,
+    Candidates,
+    Choice,
+    laws_within,
+    out_of_reach,
+    predicted_best,
+    with_least_noise,
+)
 from prade.tuning.effort import Effort
 from prade.tuning.expectation import clearly_gain, expected_in_another
-from prade.tuning.extra_rows import out_of_reach
 from prade.tuning.gain import (
     StandInLevel,
     off_by,
@@ -38,10 +46,8 @@ from prade.tuning.gain import (
     shrunk_moments,
     telling_parts,
 )
-from prade.tuning.one_way_candidates import laws_within, predicted_best, with_least_noise
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.search import Search
-from prade.tuning.trials import Trials
+from prade.tuning.search import Draws, Search
 from prade.tuning.tune import ONE_TABLE, OWN_ALONE, SAME_GROUPS, Tuner, tune
 from worlds.plans import plan_of
 
@@ -49,27 +55,29 @@ LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
 
 
-pytestmark = pytest.mark.usefixtures("two_draws")
+def tuned(task, data, *, effort=600, seconds=None, progress=None, **options):
+    """The outcome with at most two draws of noise: eight take four times as long."""
+    tuner = Tuner(task, data.public, execution=Execution(1), most_draws=2, **options)
+    return tuner.tune(task.budget, Effort.of(effort, seconds, progress, searches=len(laws_within(task.budget))))
 
 
 def tuned_for(data, epsilon, **options):
-    options = {"effort": 600, "threads": 1} | options
-    return tune(Task("people", data.schema, epsilon, Unit(1), LEVELS, data.groups), data.public, **options)
+    return tuned(Task("people", data.schema, epsilon, Unit(1), LEVELS, data.groups), data, **options)
 
 
 @pytest.fixture(scope="module")
-def tuned(data):
+def at_five(data):
     return tuned_for(data, 5)
 
 
 # ---------------------------------------------------------------------- the outcome
 
 
-def test_a_large_budget_is_worth_spending(tuned):
-    assert tuned.finished
-    assert tuned.worthwhile
-    assert tuned.expected.error < tuned.public_error - tuned.expected.spread
-    assert tuned.advice.startswith("Measure: expected error")
+def test_a_large_budget_is_worth_spending(at_five):
+    assert at_five.finished
+    assert at_five.worthwhile
+    assert at_five.expected.error < at_five.public_error - at_five.expected.spread
+    assert at_five.advice.startswith("Measure: expected error")
 
 
 def test_a_hopeless_budget_is_said_to_be_so(data):
@@ -80,17 +88,17 @@ def test_a_hopeless_budget_is_said_to_be_so(data):
     assert found.advice.startswith("Do not touch the private data at this budget: expected error")
 
 
-def test_the_expected_error_was_rehearsed_with_fresh_noise(data, tuned):
+def test_the_expected_error_was_rehearsed_with_fresh_noise(data, at_five):
     rehearsal = Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
-    draws = [int(trial.what.split()[0]) for trial in tuned.trials if trial.what.endswith("draws of noise")]
-    fresh = [rehearsal.error(tuned.plan, tuned.settings, seed=500 + draw) for draw in range(max([1, *draws]))]
-    assert np.mean(fresh) == pytest.approx(tuned.expected.error, abs=1e-6)
-    assert rehearsal.public_error == pytest.approx(tuned.public_error, abs=1e-6)
+    draws = [int(trial.what.split()[0]) for trial in at_five.trials if trial.what.endswith("draws of noise")]
+    fresh = [rehearsal.error(at_five.plan, at_five.settings, seed=500 + draw) for draw in range(max([1, *draws]))]
+    assert np.mean(fresh) == pytest.approx(at_five.expected.error, abs=1e-6)
+    assert rehearsal.public_error == pytest.approx(at_five.public_error, abs=1e-6)
 
 
-def test_few_groups_choose_the_plan_and_give_its_error_and_that_is_said(tuned):
-    assert SAME_GROUPS in tuned.advice
-    assert ONE_TABLE not in tuned.advice
+def test_few_groups_choose_the_plan_and_give_its_error_and_that_is_said(at_five):
+    assert SAME_GROUPS in at_five.advice
+    assert ONE_TABLE not in at_five.advice
 
 
 def test_one_stand_in_table_is_said_to_be_one(data):
@@ -107,7 +115,7 @@ def search_of(rehearsal, start, *, effort=1e6, plan_of=lambda choice: choice, wo
             plan_of(draw.choice), draw.choice.settings, seed=draw.seed, stand_in=draw.stand_in, **fresh
         )
 
-    return Search(rehearsal, plan_of, Trials(errors, work), Effort.of(effort), ("start", start))
+    return Search(rehearsal, plan_of, Draws(partial(map, errors), work), Effort.of(effort), ("start", start))
 
 
 class _Rehearsed:
@@ -176,8 +184,8 @@ def test_the_stated_precision_holds_two_times_in_three():
         assert share < (0.73 if between else 0.9)  # the larger of two is on the safe side where tables are alike
 
 
-def test_trials_only_ever_improve_by_more_than_their_standard_error(tuned):
-    start, *others = tuned.trials
+def test_trials_only_ever_improve_by_more_than_their_standard_error(at_five):
+    start, *others = at_five.trials
     assert start.kept
     best = start.error
     for trial in others:
@@ -188,7 +196,7 @@ def test_trials_only_ever_improve_by_more_than_their_standard_error(tuned):
             assert trial.best - trial.error > trial.standard_error
             best = trial.error
     assert best < start.error
-    assert tuned.table().num_rows == len(tuned.trials)
+    assert at_five.table().num_rows == len(at_five.trials)
 
 
 def test_the_same_seed_finds_the_same_and_another_may_not(few):
@@ -295,7 +303,7 @@ def test_a_heavy_candidate_does_not_end_the_search():
 
 
 @pytest.mark.parametrize(("effort", "found"), [(1_000, "good"), (10, "lucky")])
-def test_more_draws_of_noise_tell_luck_from_gain_where_effort_is_left(effort, found, monkeypatch):
+def test_more_draws_of_noise_tell_luck_from_gain_where_effort_is_left(effort, found):
     """A draw takes 1. In the first one, a choice that is worse looks better, and the best one looks worse."""
     start, lucky, good = (Choice((("a",),), total=Fraction(k, 5)) for k in range(3))
     gain = {start: (0.0, 0.0), lucky: (0.03, -0.02), good: (-0.01, 0.05)}  # in the first draw, and in the others
@@ -303,7 +311,6 @@ def test_more_draws_of_noise_tell_luck_from_gain_where_effort_is_left(effort, fo
     def errors(choice, settings, *, seed, stand_in):
         return 0.5 - gain[choice][min(seed, 1)] + np.linspace(0, 0.001, 16)
 
-    monkeypatch.setattr("prade.tuning.search.MOST_DRAWS", 8)
     tables = [SimpleNamespace(groups=range(16))]
     rehearsal = SimpleNamespace(
         scored=16, stand_ins=tables, errors=errors, apart=False, targets_above=False, wanted=None
@@ -499,21 +506,20 @@ def tuner_of(data):
 
     The usual law is as much better in some groups as it is worse in others.
     """
-    with Tuner(
-        Task("people", data.schema, APPROX, Unit(1), LEVELS, data.groups), data.public, execution=Execution(1)
-    ) as tuner:
+    task = Task("people", data.schema, APPROX, Unit(1), LEVELS, data.groups)
+    tuner = Tuner(task, data.public, execution=Execution(1), most_draws=2)
 
-        def of(error):
-            def errors(draw):
-                number = len(tuner.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh))
-                usual = 0.02 if draw.choice.law is None else 0.0
-                among = np.linspace(0, 0.01, number) + usual * np.cos(np.arange(number))
-                return error(draw.choice.law, len(draw.choice.parts)) + among - among.mean() + 0.005
+    def of(error):
+        def errors(draw):
+            number = len(tuner.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh))
+            usual = 0.02 if draw.choice.law is None else 0.0
+            among = np.linspace(0, 0.01, number) + usual * np.cos(np.arange(number))
+            return error(draw.choice.law, len(draw.choice.parts)) + among - among.mean() + 0.005
 
-            tuner.stages.trials = lambda budget: Trials(errors, lambda draw: 1.0)
-            return tuner
+        tuner._draws = lambda budget: Draws(partial(map, errors), lambda draw: 1.0)
+        return tuner
 
-        yield of
+    return of
 
 
 @pytest.mark.parametrize(
@@ -560,29 +566,27 @@ def test_a_start_has_a_share_for_totals_that_suits_its_law(data):
     candidates = candidates_for(data, small)
     shares = [candidates.simplest(law).total for law in laws_within(small)]
     assert shares[0] < shares[1]
-    with Tuner(
-        Task("people", data.schema, small, Unit(1), LEVELS, data.groups), data.public, execution=Execution(1)
-    ) as tuner:
-        seen = []
+    tuner = Tuner(Task("people", data.schema, small, Unit(1), LEVELS, data.groups), data.public, execution=Execution(1))
+    seen = []
 
-        def errors(draw):
-            seen.append(draw.choice)
-            return np.full(len(tuner.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh)), 0.1)
+    def errors(draw):
+        seen.append(draw.choice)
+        return np.full(len(tuner.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh)), 0.1)
 
-        tuner.stages.trials = lambda budget: Trials(errors, lambda draw: 1.0)
-        for law, share in zip(laws_within(small), shares, strict=True):
-            seen.clear()
-            tuner.tune(small, Effort.of(0), replace(candidates.simplest(law), total=Fraction(0)))
-            assert next(each for each in seen if each.law == law).total == share
+    tuner._draws = lambda budget: Draws(partial(map, errors), lambda draw: 1.0)
+    for law, share in zip(laws_within(small), shares, strict=True):
+        seen.clear()
+        tuner.tune(small, Effort.of(0), replace(candidates.simplest(law), total=Fraction(0)))
+        assert next(each for each in seen if each.law == law).total == share
 
 
-def test_within_epsilon_and_delta_the_first_search_is_that_of_pure_epsilon(data, tuned):
+def test_within_epsilon_and_delta_the_first_search_is_that_of_pure_epsilon(data, at_five):
     approx = tuned_for(data, Budget.approx(5, "1e-9"))
-    pure = [(trial.what, trial.error) for trial in tuned.trials]
+    pure = [(trial.what, trial.error) for trial in at_five.trials]
     first = [(trial.what.removesuffix(", Laplace noise"), trial.error) for trial in approx.trials]
     assert first[: len(pure)] == pure
     assert first[len(pure)][0] == "all one-way tables"
-    assert approx.expected.error < tuned.expected.error + tuned.expected.spread
+    assert approx.expected.error < at_five.expected.error + at_five.expected.spread
 
 
 def test_shares_differ_only_where_sizes_do_and_can_be_made_equal_again(data):
@@ -638,9 +642,7 @@ def test_trust_is_a_candidate_where_answers_stay_raw(data):
 @pytest.fixture(scope="module")
 def one_table(data):
     """Plans for everybody as one group, by epsilon: each is searched once."""
-    return cache(
-        lambda epsilon: tune(Task("people", data.schema, epsilon), data.public, effort=600, execution=Execution(1))
-    )
+    return cache(lambda epsilon: tuned(Task("people", data.schema, epsilon), data))
 
 
 @pytest.mark.parametrize(("epsilon", "columns", "left"), [(2, 2, 0.9), (20, 4, 0.1)], ids=["pairs", "all columns"])
@@ -734,9 +736,7 @@ def test_large_tables_need_many_rows_and_little_noise(data):
 
 def test_own_is_a_candidate_where_public_rows_of_the_same_places_are(few):
     groups = few.public.select(["PLACE"]).group_by("PLACE").aggregate([])
-    found = tune(
-        Task("x", few.schema, 5, levels=["PLACE"], groups=groups), few.public, effort=600, execution=Execution(1)
-    )
+    found = tuned(Task("x", few.schema, 5, levels=["PLACE"], groups=groups), few)
     assert any(trial.what.startswith("own") for trial in found.trials)
 
 
@@ -813,13 +813,13 @@ def test_groups_of_a_level_are_those_of_the_last_one_together(data, stand_ins):
 # ---------------------------------------------------------------------- the plan's file
 
 
-def test_the_outcome_is_in_the_plans_file(tuned, tmp_path):
-    tuned.plan.save(tmp_path / "plan.toml")
+def test_the_outcome_is_in_the_plans_file(at_five, tmp_path):
+    at_five.plan.save(tmp_path / "plan.toml")
     text = (tmp_path / "plan.toml").read_text()
     assert "[settings]" in text
-    assert f"# {tuned.expected}" in text
+    assert f"# {at_five.expected}" in text
     found = Plan.load(tmp_path / "plan.toml")
-    assert (found, found.settings, found.expected) == (tuned.plan, tuned.settings, tuned.expected)
+    assert (found, found.settings, found.expected) == (at_five.plan, at_five.settings, at_five.expected)
 
 
 @pytest.fixture

@@ -18,13 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
-from prade.core.errors import SchemaError
-from prade.core.words import closest
-from prade.data.cell_types import python_values, require_plain_type
-from prade.data.cells import is_text, one_piece
+from prade.core.errors import SchemaError, closest
 from prade.data.declare.column import LARGEST_NUMBER, LARGEST_WHOLE, Column
-from prade.data.matching import code_cells, numbers_of
-from prade.data.tables import distinct_values, group_cells, plain_cells, read_table
+from prade.data.read.cells import is_text, one_piece, python_values, require_plain_type
+from prade.data.read.coding import code_cells, numbers_of
+from prade.data.read.tables import distinct_values, group_cells, plain_cells, read_table
 
 # Ages at which people usually ask: five-year groups, and 18. Questions can only be asked at edges, and another edge
 # would cost another budget.
@@ -205,7 +203,7 @@ def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
     >>> proposed_links(columns, {"WAGES": wages, "INCOME": wages + 10})
     (('WAGES', 'INCOME'),)
     """
-    from prade.data.tables import plain_cells, read_table
+    from prade.data.read.tables import plain_cells, read_table
 
     numeric = [column for column in columns if column.kind == "numeric"]
     if len(numeric) < 2:

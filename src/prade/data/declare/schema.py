@@ -12,9 +12,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from prade.core.errors import PradeError, SchemaError
-from prade.core.words import closest, names_of
+from prade.core.errors import PradeError, SchemaError, closest, names_of
 from prade.data.declare.column import Column
+from prade.data.declare.draft import proposed_links
 from prade.data.declare.groups import Groups
 
 __all__ = ["Column", "Schema"]
@@ -126,7 +126,7 @@ class Schema:
         `table` is a table or file with one row per group. Its columns may be nested, as STATE and PUMA are; then the
         values of the outer column repeat. A group column that is not in the list keeps its values.
         """
-        from prade.data.tables import distinct_values, group_cells, read_table
+        from prade.data.read.tables import distinct_values, group_cells, read_table
 
         groups = read_table(table)
         filled = []
@@ -219,7 +219,7 @@ class Schema:
         binned: list it in `groups` or `skip`, or increase `max_values`. Numeric columns are linked where one is hardly
         ever above the other.
         """
-        from prade.data.declare.draft import infer_columns, proposed_links
+        from prade.data.declare.draft import infer_columns
 
         columns = infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins)
         return cls(columns, linked=proposed_links(columns, table))
@@ -343,7 +343,7 @@ class PublishedTotals:
         """From a table or file with one row per group: the group columns `level`, and the numbers in `column`."""
         import pyarrow as pa
 
-        from prade.data.tables import group_cells, read_table
+        from prade.data.read.tables import group_cells, read_table
 
         by = names_of(level) if isinstance(level, str | Sequence) else (level,)
         if not all(isinstance(name, str) for name in (*by, column)) or len({*by, column}) < len(by) + 1:

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from prade.core.documents import file_text, json_value, toml_table
-from prade.core.errors import PradeError, SchemaError
-from prade.core.words import closest
+from prade.core.errors import PradeError, SchemaError, closest
 from prade.data.declare.column import EPOCH, LARGEST_WHOLE, Column, ColumnKind, Unknown
 
 VERSION = 1

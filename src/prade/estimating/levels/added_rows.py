@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats, Ints, distinct_rows, drawn_in_runs, mass_per_cell
-from prade.core.systematic import systematic
+from prade.core.compiled import systematic
 from prade.data.declare.schema import Schema
-from prade.data.information import Information
-from prade.data.prior import Prior
-from prade.data.public import Public, middles_of_bins
-from prade.data.row_index import RowIndex
+from prade.data.public.donors import RowIndex
+from prade.data.public.information import Information
+from prade.data.public.joint import Prior
+from prade.data.public.public import Public, middles_of_bins
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.planning.invariants import ParsedRule, possible_cells
 from prade.queries.parts import Marginal

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.errors import DataError
-from prade.core.words import names_of
+from prade.core.errors import DataError, names_of
 from prade.data.declare.column import EPOCH, Column
 from prade.data.declare.display import display_texts, heading
 from prade.data.declare.groups import Grouping
-from prade.data.menus import natural_type
+from prade.data.public.decode import natural_type
 from prade.estimating.levels.asked_rows import Basis, asked_schema
 from prade.estimating.levels.cell_counts import CellCounts
 from prade.estimating.levels.statistics import Values

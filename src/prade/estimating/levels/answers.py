@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats, Ints
+from prade.core.arrays import Flags, Floats, Ints, PreciseMean
 from prade.core.errors import EstimationError
-from prade.core.means import PreciseMean
 from prade.planning.plan import Plan
 from prade.queries.parts import Part
 from prade.release.release import Release

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
-from prade.core.errors import DataError, WorkloadError
-from prade.core.words import names_of
+from prade.core.errors import DataError, WorkloadError, names_of
 from prade.data.comparison import OffEdge
 from prade.data.declare.schema import Schema
 from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_known

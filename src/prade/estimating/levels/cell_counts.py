@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats, Ints
-from prade.core.errors import DataError
-from prade.core.words import names_of
+from prade.core.errors import DataError, names_of
 from prade.data.declare.groups import Grouping
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.distributions import Distributions

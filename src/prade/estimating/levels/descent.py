@@ -24,7 +24,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.execution import Execution, Shared, several, single_threaded_blas
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
 from prade.estimating.levels.answers import raw_answers

@@ -24,8 +24,8 @@ from prade.core.compiled import compiled
 from prade.core.errors import DataError
 from prade.core.execution import Execution, Shared, several
 from prade.core.files import replace_file
-from prade.data.prior import Prior
-from prade.data.public import Public
+from prade.data.public.joint import Prior
+from prade.data.public.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.foundation import Foundation, GroupPriors, Tilt

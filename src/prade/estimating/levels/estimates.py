@@ -22,10 +22,9 @@ from uuid import uuid4
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.errors import WorkloadError
+from prade.core.errors import WorkloadError, names_of
 from prade.core.execution import Execution, Shared, WorkersError
-from prade.core.words import names_of
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.answer_tables import (
     cell_columns,
     count_table,

@@ -12,8 +12,8 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.documents import Malformed, structured
-from prade.data.parquet_with_header import IncompatibleFile, damage_reported, read_header, write_with_header
-from prade.data.public import AGAIN
+from prade.data.public.public import AGAIN
+from prade.data.read.files import IncompatibleFile, damage_reported, read_header, write_with_header
 from prade.estimating.estimate import Status
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.distributions import LevelEstimates
@@ -134,7 +134,7 @@ def read_levels(
     """Read what `save_levels` wrote; `inputs`, where given, must be those that the estimates were made from."""
     import pyarrow as pa
 
-    from prade.data.tables import read_table
+    from prade.data.read.tables import read_table
 
     table, levels = read_table(path), []
     with damage_reported(path, "saved estimates", AGAIN):
@@ -159,7 +159,7 @@ def read_levels(
 
 def settings_in(path: str | PathLike[str]) -> Settings:
     """The settings with which the estimates of a file were made."""
-    from prade.data.tables import read_table
+    from prade.data.read.tables import read_table
 
     with damage_reported(path, "saved estimates", AGAIN):
         return _settings(_header(read_table(path), path))

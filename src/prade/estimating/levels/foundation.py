@@ -20,9 +20,9 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.execution import Shared
 from prade.core.files import replace_file
-from prade.data.mapped_public import open_mapped, save_mapped
-from prade.data.prior import Prior
-from prade.data.recurring_groups import RecurringGroups
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import Prior
+from prade.data.public.public import open_mapped, save_mapped
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.public_cells import PublicCells, Support
@@ -208,7 +208,7 @@ def opened_foundation(folder: str, settings: Settings, _: str) -> Foundation:
 
 
 if TYPE_CHECKING:
-    from prade.data.public import Public
+    from prade.data.public.public import Public
     from prade.estimating.layout import Layout
     from prade.estimating.levels.public_cells import Support
     from prade.planning.plan import Plan
@@ -224,7 +224,7 @@ class GroupPriors:
         self.public = public
         self.settings = settings
         grouping = plan.groupings[level]
-        self.recurring = RecurringGroups.of(public, grouping)
+        self.recurring = RecurringGroups.of(public.groups, grouping)
         self.recurs = self.recurring.recurs & bool(grouping.by)  # the whole table is not a group
         self.parent_of = np.zeros(len(grouping), np.int64)
         if level:
@@ -237,7 +237,7 @@ class GroupPriors:
         handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
         if not self.recurring.recurs[group]:
             return handed
-        rows = np.where(self.recurring.rows(self.public, group), table, 0.0)
+        rows = np.where(self.recurring.rows(self.public.group, group), table, 0.0)
         total = float(rows.sum())
         return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.execution import Shared, single_threaded_blas
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
 from prade.estimating.layout import Layout

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
+from prade.core.compiled import systematic
 from prade.core.execution import single_threaded_blas
-from prade.core.systematic import systematic
-from prade.data.declare.groups import Grouping
-from prade.data.prior import Prior
-from prade.data.public import Public
-from prade.data.recurring_groups import RecurringGroups
+from prade.data.declare.groups import Grouping, RecurringGroups
+from prade.data.public.joint import Prior
+from prade.data.public.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.added_rows import shown_cells, with_extra, with_shown
 from prade.estimating.levels.variation import MOST_SMOOTHED, PublicVariation, VariationOfCells, blocks_of
@@ -230,7 +229,7 @@ def own_rows(public: Public, groupings: Sequence[Grouping]) -> Floats:
     found, rows = np.full(len(public.groups), np.inf), np.bincount(public.group, minlength=len(public.groups))
     for grouping in groupings:
         if grouping.by:  # the whole table is not a group
-            recurring = RecurringGroups.of(public, grouping)
+            recurring = RecurringGroups.of(public.groups, grouping)
             for keys, mine in zip(recurring.keys, (~recurring.loose, recurring.loose), strict=True):
                 recurs = np.isin(keys, recurring.of_group[mine & recurring.recurs])
                 of_key = np.bincount(keys[recurs], rows[recurs], minlength=1)

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group
-from prade.core.words import names_of
+from prade.core.errors import names_of
 from prade.data.declare.groups import Grouping
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.asked_rows import Piece, counted
 from prade.estimating.levels.cell_counts import NINETY_FIVE, interval
 from prade.estimating.levels.distributions import Distributions

@@ -8,9 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.errors import BudgetError, DataError, PradeError
-from prade.core.remedies import Remedy
-from prade.core.words import closest
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy, closest
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import confusable, dataset_name
 from prade.privacy.ledger.file import BrokenChain, Chain, Head, LedgerFile, now

@@ -14,12 +14,14 @@ const BASIS = {
   model: "not counted here: its shape is inferred from the public table and from what was counted.",
 };
 
-// The chosen column, or the chosen pair in the order in which it was chosen: {labels, shares by series, sd, basis}.
+const ENDS = ["low", "high", "rowsLow", "rowsHigh"]; // of 95 % intervals; a pair has none in numbers of rows
+
+// The chosen column, or the chosen pair in the order in which it was chosen: {basis, shares by series, ends of intervals}.
 async function chosenTable() {
   const place = S.second === null ? placeOfColumn() : placeOfPair();
   if (!place) return null;
   const found = { basis: place.basis };
-  for (const key of [...SERIES.map((series) => series.key), "sd"]) {
+  for (const key of [...SERIES.map((series) => series.key), ...ENDS]) {
     const rows = await rowsOf(place.source, key);
     const values = rows && place.cells.map((cell) => rows[S.group][cell]);
     found[key] = values && values.some((value) => !absent(value)) ? values : null;
@@ -83,19 +85,10 @@ function notKept() {
   }
 }
 
-// The interval of a cell, as shares and as numbers of rows: the number of rows of a place has noise of its own.
-function interval(found, k) {
-  const { totals, totalSd } = D.views[S.view];
-  const [share, sd, rows] = [found.estimate[k], found.sd[k], totals[S.group]];
-  const spread = Math.hypot(rows * sd, share * totalSd[S.group]);
-  const around = (middle, half, most) => [Math.max(0, middle - D.z * half), Math.min(most, middle + D.z * half)];
-  return { share: around(share, sd, 1), counts: around(rows * share, spread, Infinity) };
-}
-
 function drawColumn(found) {
   const column = D.columns[S.column];
   const shown = SERIES.filter((series) => found[series.key]);
-  const each = column.labels.map((_, k) => interval(found, k));
+  const each = column.labels.map((_, k) => ({ share: [found.low[k], found.high[k]], counts: [found.rowsLow[k], found.rowsHigh[k]] }));
   const top = found.estimate.indexOf(Math.max(...found.estimate));
   const [low, high] = each[top].share;
   const [from, to] = each[top].counts;

@@ -54,8 +54,10 @@ async function mapValues({ key }) {
   if (key === "error") return view.error;
   if (key === "rows") return view.totals;
   const cell = D.columns[S.column].cells[0] + Number($("cell").value);
-  const rows = await rowsOf(view, key === "share" ? "estimate" : "sd");
-  return rows.map((row) => (key === "share" ? row[cell] : 2 * D.z * row[cell]));
+  const column = async (series) => (await rowsOf(view, series)).map((row) => row[cell]);
+  if (key === "share") return column("estimate");
+  const [low, high] = [await column("low"), await column("high")];
+  return high.map((end, group) => end - low[group]);
 }
 
 async function drawMap() {

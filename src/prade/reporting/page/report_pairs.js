@@ -18,7 +18,7 @@ function drawPair(found) {
   $("basis-said").textContent = `${first.name} with ${second.name} for ${placeName()} was ${BASIS[found.basis]}`;
   const occurs = range(0, found.estimate.length).filter((cell) => shown.some(({ key }) => found[key][cell] > 0));
   const names = (cell) => [first.labels[Math.floor(cell / columns)], second.labels[cell % columns]];
-  const each = (cell) => interval(found, cell).share;
+  const each = (cell) => [found.low[cell], found.high[cell]];
   const tables = chart($("explore-figure"), (width) => gridSpec(first, second, width, {
     panels: shown.map((series) => [short(series), found[series.key], series.key === "estimate" ? (cell) => ({ "95 % interval": each(cell).map((x) => percent(x, 2)).join(" to ") }) : null]),
     scale: stepped(most(shown.map(({ key }) => found[key]))), legend: `share of the place's ${D.noun}`, show: (x) => percent(x, 2),

@@ -1,4 +1,4 @@
-// Numbers are in the page as packed arrays: {packed, type, shape, unit} (see prade.reporting.packing).
+// Numbers are in the page as packed arrays: {packed, type, shape, unit} (see prade.reporting.html).
 
 const KINDS = {
   u8: [Uint8Array, 255],

@@ -1,1 +1,1 @@
-"""The metrics of the synthetic data community; they need scikit-learn: `pip install 'prade[metrics]'`."""
+"""What is measured of synthetic rows beside tables; all but k-marginals need `pip install 'prade[metrics]'`."""

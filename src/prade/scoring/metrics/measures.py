@@ -1,50 +1,45 @@
-"""The metrics that the community of synthetic data agreed on, beside the contest's score, in one dictionary.
+"""All metrics of synthetic rows against the true ones, in one dictionary, with a line for each in a summary.
 
-All compare a table with the true rows: they are NOT private, and are published for public rows only. Where there is a
+They compare a table with the true rows: they are NOT private, and are published for public rows only. Where there is a
 public table, each metric is also computed for it in place of the synthetic rows: what the public table alone is worth.
 `prade.reporting.truth` describes the dictionary.
 
-k-marginals, regressions, correlations, unique matches and consistency take all rows. Propensity and principal
-components take a sample: at most `sample` rows of each table, drawn with the seed. A metric that these tables, or this
-installation, do not allow has {"not_available": why} in its place.
+Propensity and principal components take a sample: at most `sample` rows of each table, drawn with the seed. The others
+take all rows. A metric that these tables, or this installation, do not allow has {"not_available": why} in its place.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from prade.core.arrays import Ints
 from prade.core.errors import DataError
 from prade.core.execution import single_threaded_blas
-from prade.scoring.metrics.regressions import (
-    Formula,
-    linear_regression,
-    logistic_regression,
-    usual_linear,
-    usual_logistic,
-)
+from prade.scoring.metrics.regressions import Formula, regression, usual_linear, usual_logistic
 from prade.scoring.metrics.tables import (
-    KINDS,
-    Axes,
-    check_installed,
+    TREES,
     consistency,
     copies,
     correlation_differences,
-    correlations,
+    each,
     numbered,
+    or_why,
+    principal_components,
     propensity,
     unique_matches,
 )
-from prade.scoring.sides import NotAvailable, Side, k_marginal
+from prade.scoring.sides import Side, k_marginal
 
 SAMPLE, SEED = 10_000, 0
 K = (1, 2, 3)
+INSTALL = "the metrics need scikit-learn: run `pip install 'prade[metrics]'`"
+OTHERS = ("propensity", "linear", "logistic", "pca", "correlations", "unique", "copies", "consistency")
 
 
 @dataclass(frozen=True)
@@ -55,6 +50,7 @@ class Choices:
     seed: int = SEED
     linear: Formula | None = None
     logistic: Formula | None = None
+    trees: int = TREES
 
     def __post_init__(self) -> None:
         if self.sample < 1:
@@ -66,108 +62,59 @@ class Choices:
 USUAL = Choices()
 
 
+def need_installed() -> None:
+    """Refuse to go on without the extra that the metrics need."""
+    if find_spec("sklearn") is None:
+        raise DataError(INSTALL)
+
+
 def all_metrics(truth: Side, synthetic: Side, public: Side | None = None, choices: Choices = USUAL) -> dict[str, Any]:
     """All metrics of the synthetic rows, and of the public ones if given, against the truth; ready for JSON.
 
-    The three tables have the same coded columns.
+    The tables have the same coded columns. One-, two- and three-way tables are compared without the extra as well.
     """
     for formula, numeric in ((choices.linear, True), (choices.logistic, False)):
         if formula is not None:
             formula.check(truth.schema, truth.columns, numeric=numeric)
-    tables = _Tables(truth, {"synthetic": synthetic, "public": public}, choices)
+    others = {"synthetic": synthetic, "public": public}
+    rows = {name: None if side is None else len(side) for name, side in {"truth": truth, **others}.items()}
+    empty = next((f"the {name} table has no rows" for name, number in rows.items() if number == 0), None)
+    tables = {} if empty else {k: partial(k_marginal, truth, others, k, choices.seed) for k in K}
+    lacks = empty or (None if find_spec("sklearn") else INSTALL)
+    computed = {} if lacks else _computations(truth, others, choices)
     with single_threaded_blas():
-        found = {
-            "kmarginal": [tables.metric(partial(k_marginal, truth, tables.others, k, choices.seed)) for k in K],
-            "propensity": tables.metric(tables.propensity),
-            "linear": tables.metric(tables.linear),
-            "logistic": tables.metric(tables.logistic),
-            "pca": tables.metric(tables.axes),
-            "correlations": tables.metric(tables.correlations),
-            "unique": tables.metric(lambda: unique_matches(tables.numbers["truth"], tables.other_numbers)),
-            "copies": None if public is None else tables.metric(lambda: copies(**tables.numbers)),
-            "consistency": tables.metric(lambda: consistency(truth, tables.others, choices.seed)),
+        metrics: dict[str, Any] = {
+            "kmarginal": [or_why(tables[k]) if k in tables else {"not_available": empty} for k in K],
+            **{name: or_why(computed[name]) if computed else {"not_available": lacks} for name in OTHERS},
         }
-    rows: dict[str, Any] = {name: None if side is None else len(side) for name, side in tables.all.items()}
-    rows |= {"sample": choices.sample, "seed": choices.seed}
-    complete: dict[str, Any] = plain({"summary": summary(found), "rows": rows, **found})
-    return complete
+    if public is None:
+        metrics["copies"] = None
+    every = {"summary": summary(metrics), "rows": {**rows, "sample": choices.sample, "seed": choices.seed}, **metrics}
+    return {name: plain(value) for name, value in every.items()}
 
 
-def or_why(metric: Callable[[], Any]) -> Any:
-    """The metric, or why it is not available."""
-    try:
-        return metric()
-    except NotAvailable as why:
-        return {"not_available": str(why)}
-
-
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """The true rows and the tables that are compared with them; of these, None is one that there is not."""
-
-    truth: Side
-    others: dict[str, Side | None]
-    choices: Choices
-    all: dict[str, Side | None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "all", {"truth": self.truth, **self.others})
-
-    def metric(self, compute: Callable[[], Any]) -> Any:
-        """A metric, or why it is not available; of an empty table there is none."""
-        for name, side in self.all.items():
-            if side is not None and not len(side):
-                return {"not_available": f"the {name} table has no rows"}
-        return or_why(compute)
-
-    def each(self, compute: Callable[[Side], Any], sides: dict[str, Side | None]) -> dict[str, Any]:
-        """What is computed for each of the tables that are compared, or why it is not available."""
-        return {name: None if side is None else or_why(partial(compute, side)) for name, side in sides.items()}
-
-    @cached_property
-    def numbers(self) -> dict[str, Ints]:
-        """A number for each row of each table, equal for equal rows."""
-        given = {name: side for name, side in self.all.items() if side is not None}
-        return dict(zip(given, numbered(list(given.values())), strict=True))
-
-    @property
-    def other_numbers(self) -> dict[str, Ints | None]:
-        return {name: self.numbers.get(name) for name in self.others}
-
-    @cached_property
-    def drawn(self) -> dict[str, Side | None]:
-        """The samples; all of one size, so that the classifier has as many rows of each kind."""
-        rows = min(self.choices.sample, *(len(side) for side in self.all.values() if side is not None))
-        return {name: side and side.drawn(rows, self.choices.seed) for name, side in self.all.items()}
-
-    def compared(self) -> tuple[Side, dict[str, Side | None]]:
-        """The sample of the truth, and those of the other tables."""
-        truth = self.drawn["truth"]
-        assert truth is not None
-        return truth, {name: self.drawn[name] for name in self.others}
-
-    def propensity(self) -> dict[str, Any]:
-        truth, others = self.compared()
-        check_installed()
-        return {"rows": len(truth), **self.each(lambda side: propensity(truth, side, self.choices.seed), others)}
-
-    def axes(self) -> dict[str, Any]:
-        truth, others = self.compared()
-        axes = Axes.of(truth)
-        return {"rows": len(truth), "axes": axes.described(), **self.each(axes.compared, others)}
-
-    def linear(self) -> dict[str, Any]:
-        usual = self.choices.linear or usual_linear(self.truth.schema, self.truth.columns)
-        return linear_regression(self.all, usual)
-
-    def logistic(self) -> dict[str, Any]:
-        usual = self.choices.logistic or usual_logistic(self.truth.schema, self.truth.columns)
-        return logistic_regression(self.all, usual)
-
-    def correlations(self) -> dict[str, Any]:
-        true = correlations(self.truth)
-        differences = self.each(lambda side: correlation_differences(self.truth, true, side), self.others)
-        return {"columns": list(self.truth.columns), "kinds": KINDS, **differences}
+def _computations(truth: Side, others: Mapping[str, Side | None], choices: Choices) -> dict[str, Callable[[], Any]]:
+    """How each of the metrics is computed, of tables that have rows."""
+    seed, schema, columns = choices.seed, truth.schema, truth.columns
+    sides = {"truth": truth, **others}
+    given = {name: side for name, side in sides.items() if side is not None}
+    size = min(choices.sample, *map(len, given.values()))  # one size: the classifier has as many rows of each kind
+    few = {name: side.drawn(size, seed) for name, side in given.items()}
+    drawn = {name: few.get(name) for name in others}
+    number = numbered(given)
+    return {
+        "propensity": lambda: {
+            "rows": size,
+            **each(lambda side: propensity(few["truth"], side, seed, choices.trees), drawn),
+        },
+        "linear": lambda: regression(sides, choices.linear or usual_linear(schema, columns), numeric=True),
+        "logistic": lambda: regression(sides, choices.logistic or usual_logistic(schema, columns), numeric=False),
+        "pca": lambda: principal_components(few["truth"], drawn),
+        "correlations": lambda: correlation_differences(truth, others),
+        "unique": lambda: unique_matches(number["truth"], {name: number.get(name) for name in others}),
+        "copies": lambda: copies(**number) if "public" in number else None,
+        "consistency": lambda: consistency(truth, others, seed),
+    }
 
 
 def plain(value: Any) -> Any:
@@ -188,93 +135,57 @@ def plain(value: Any) -> Any:
 # ---------------------------------------------------------------------- the summary
 
 
-TABLES = ("synthetic", "public")
+class _Line(NamedTuple):
+    """A metric's line: `place` is where its main number is in a table's part of the metric's entry."""
 
-
-@dataclass(frozen=True)
-class _Line:
     metric: str
     title: str
-    find: Callable[[Mapping[str, Any], str], Any]  # of all metrics and a table's name: the number, or why not
+    entry: str
+    place: str
     best: float | None
     digits: int
     read: str
 
 
-def _kmarginal(k: int) -> Callable[[Mapping[str, Any], str], Any]:
-    return lambda found, table: _at(found["kmarginal"][k - 1], table, "score")
-
-
-def _of(metric: str, key: str) -> Callable[[Mapping[str, Any], str], Any]:
-    return lambda found, table: _at(found[metric], table, key)
-
-
-def _copies(found: Mapping[str, Any], table: str) -> Any:
-    return _at(found["copies"], "synthetic") if table == "synthetic" else None
-
-
-def _broken(found: Mapping[str, Any], table: str) -> Any:
-    """The mean over the rules of the share of rows that break one."""
-    rules = _at(found["consistency"], "rules")
-    if not isinstance(rules, list):
-        return rules
-    shares = [rule[table] for rule in rules if rule[table] is not None]
-    return sum(shares) / len(shares) if shares else None
-
-
-LINES = (
-    _Line("1-marginal", "One-way tables (k-marginal, k = 1)", _kmarginal(1), 1000, 1, "1000 perfect, 0 worst"),
-    _Line("2-marginal", "Two-way tables (k-marginal, k = 2)", _kmarginal(2), 1000, 1, "1000 perfect, 0 worst"),
-    _Line("3-marginal", "Three-way tables (k-marginal, k = 3)", _kmarginal(3), 1000, 1, "1000 perfect, 0 worst"),
-    _Line(
-        "pmse-ratio", "Propensity: pMSE / its expectation", _of("propensity", "ratio"), 1, 2, "1 cannot be told apart"
-    ),
-    _Line(
-        "auc", "Propensity: AUC of a classifier", _of("propensity", "auc"), 0.5, 3, "0.5 guessing, 1 tells every row"
-    ),
-    _Line("linear", "Linear regression: overlap of intervals", _of("linear", "overlap"), 1, 3, "1 the same, 0 none"),
-    _Line(
-        "logistic", "Logistic regression: overlap of intervals", _of("logistic", "overlap"), 1, 3, "1 the same, 0 none"
-    ),
-    _Line("pca", "Principal components: distance", _of("pca", "distance"), 0, 3, "0 perfect, in standard deviations"),
-    _Line(
-        "correlations", "Correlations: mean difference", _of("correlations", "mean"), 0, 3, "0 perfect, 1 or more worst"
-    ),
-    _Line(
-        "unique", "Unique true rows that occur exactly", _of("unique", "share"), None, 4, "share; compare with public"
-    ),
-    _Line("consistency", "Rows that break an order of numbers", _broken, 0, 4, "share; 0 perfect"),
-    _Line("copies", "Rows equal to a public row", _copies, None, 4, "share of the synthetic rows"),
+_OF_TABLES, _OF_FITS = "1000 perfect, 0 worst", "1 the same, 0 none"
+_LINES = (
+    _Line("1-marginal", "One-way tables (k-marginal, k = 1)", "kmarginal", "score", 1000, 1, _OF_TABLES),
+    _Line("2-marginal", "Two-way tables (k-marginal, k = 2)", "kmarginal", "score", 1000, 1, _OF_TABLES),
+    _Line("3-marginal", "Three-way tables (k-marginal, k = 3)", "kmarginal", "score", 1000, 1, _OF_TABLES),
+    _Line("pmse-ratio", "Propensity: pMSE / its expectation", "propensity", "ratio", 1, 2, "1 cannot be told apart"),
+    _Line("auc", "Propensity: AUC of a classifier", "propensity", "auc", 0.5, 3, "0.5 guessing, 1 tells every row"),
+    _Line("linear", "Linear regression: overlap of intervals", "linear", "overlap", 1, 3, _OF_FITS),
+    _Line("logistic", "Logistic regression: overlap of intervals", "logistic", "overlap", 1, 3, _OF_FITS),
+    _Line("pca", "Principal components: distance", "pca", "distance", 0, 3, "0 perfect, in standard deviations"),
+    _Line("correlations", "Correlations: mean difference", "correlations", "mean", 0, 3, "0 perfect, 1 or more worst"),
+    _Line("unique", "Unique true rows that occur exactly", "unique", "share", None, 4, "share; compare with public"),
+    _Line("consistency", "Rows that break an order of numbers", "consistency", "", 0, 4, "share; 0 perfect"),
+    _Line("copies", "Rows equal to a public row", "copies", "", None, 4, "share of the synthetic rows"),
 )
 
 
-def summary(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The lines, with None and a reason where a metric is not available."""
-    return [_described(line, found) for line in LINES if line.metric != "copies" or found["copies"] is not None]
+def summary(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The lines: each metric's main number for every table, the best it can be, how to read it, and why if it lacks."""
+    return [_described(line, metrics) for line in _LINES if line.metric != "copies" or metrics["copies"] is not None]
 
 
-def _described(line: _Line, found: Mapping[str, Any]) -> dict[str, Any]:
-    numbers, whys = {}, []
-    for table in TABLES:
-        value = line.find(found, table)
-        if isinstance(value, Mapping):  # {"not_available": why}
-            whys.append(value["not_available"])
-        numbers[table] = None if isinstance(value, Mapping) else value
-    return {
-        "metric": line.metric,
-        "title": line.title,
-        **numbers,
-        "best": line.best,
-        "digits": line.digits,
-        "read": line.read,
-        "why": whys[0] if whys else "",
-    }
+def _described(line: _Line, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    entry = metrics[line.entry]
+    if line.entry == "kmarginal":
+        entry = entry[int(line.metric[0]) - 1]
+    values = {table: _number(line, entry, table) for table in ("synthetic", "public")}
+    whys = [value["not_available"] for value in values.values() if isinstance(value, dict)]
+    numbers = {table: None if isinstance(value, dict) else value for table, value in values.items()}
+    told = {"best": line.best, "digits": line.digits, "read": line.read, "why": whys[0] if whys else ""}
+    return {"metric": line.metric, "title": line.title, **numbers, **told}
 
 
-def _at(value: Any, *path: str) -> Any:
-    """What is at a path of keys; on the way, None and {"not_available": why} end it."""
-    for key in path:
-        if value is None or "not_available" in value:
-            return value
-        value = value[key]
-    return value
+def _number(line: _Line, entry: Any, table: str) -> Any:
+    """A table's number, {"not_available": why}, or None where there is no such table."""
+    if "not_available" in entry:
+        return entry
+    if line.metric == "consistency":  # the mean over the rules of the share of rows that break one
+        shares = [rule[table] for rule in entry["rules"] if rule[table] is not None]
+        return sum(shares) / len(shares) if shares else None
+    part = entry.get(table) if line.metric != "copies" or table == "synthetic" else None
+    return part if not isinstance(part, dict) or "not_available" in part else part[line.place]

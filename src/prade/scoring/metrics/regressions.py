@@ -1,99 +1,32 @@
-"""Least squares and logistic regression with standard errors, and the overlap of two confidence intervals."""
+"""The same linear or logistic regression on every table, side by side: would an analyst come to the same conclusions?
+
+A numeric predictor is in standard deviations of the truth, above its mean there. A categorical one has a term for each
+value but the truth's most frequent, and missing is a value. Rows without a number of the outcome or of a predictor are
+left out, and so are rows with a value that fewer than 20 rows of one of the tables have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import DataError
-from prade.core.words import closest
+from prade.core.errors import DataError, closest
 from prade.data.declare.display import display_texts
 from prade.queries.query import parse
 from prade.scoring.sides import NotAvailable, Side
-
-NORMAL = 1.959963984540054  # 95 % of a normal distribution lie within this many standard deviations
-STEPS, SMALL, LARGEST = 50, 1e-9, 30.0
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """Coefficients and their standard errors."""
-
-    estimate: Floats
-    error: Floats
-
-    @property
-    def low(self) -> Floats:
-        """The lower ends of the 95 % confidence intervals."""
-        return np.asarray(self.estimate - NORMAL * self.error)
-
-    @property
-    def high(self) -> Floats:
-        """The upper ends."""
-        return np.asarray(self.estimate + NORMAL * self.error)
-
-
-def least_squares(x: Floats, y: Floats, weights: Floats) -> Fit:
-    """Linear regression; `weights` have mean one. Errors are the usual ones, of equal variances."""
-    inverse = _inverse(x, weights)
-    estimate = inverse @ (x.T @ (weights * y))
-    residual = y - x @ estimate
-    variance = float((weights * residual**2).sum()) / (len(y) - x.shape[1])
-    return Fit(estimate, np.sqrt(variance * np.diag(inverse)))
-
-
-def logistic(x: Floats, y: Floats, weights: Floats) -> Fit:
-    """Logistic regression of zeros and ones by Newton's method; errors come from the Fisher information."""
-    estimate = np.zeros(x.shape[1])
-    for _ in range(STEPS):
-        chance = 1.0 / (1.0 + np.exp(-np.clip(x @ estimate, -500.0, 500.0)))
-        inverse = _inverse(x, weights * chance * (1.0 - chance))
-        step = inverse @ (x.T @ (weights * (y - chance)))
-        estimate += step
-        if np.abs(estimate).max() > LARGEST:
-            break
-        if np.abs(step).max() < SMALL:
-            return Fit(estimate, np.sqrt(np.diag(inverse)))
-    raise NotAvailable("the predictors tell the outcome of some rows for certain, so that the fit has no end")
-
-
-def _inverse(x: Floats, weights: Floats) -> Floats:
-    """The inverse of X' W X."""
-    information = x.T @ (weights[:, None] * x)
-    scale = np.sqrt(np.diag(information))
-    if (scale <= 0.0).any() or np.linalg.cond(information / np.outer(scale, scale)) > 1e12:
-        raise NotAvailable("one predictor follows from the others; name others")
-    return np.asarray(np.linalg.inv(information))
-
-
-def overlap(one: Fit, other: Fit) -> Floats:
-    """For each coefficient, what share of the two confidence intervals they have in common, 0 to 1.
-
-    It is the mean of the common part's share of each (Karr, Kohnen, Oganian, Reiter and Sanil 2006), and 0 for
-    intervals that do not meet.
-    """
-    common = np.minimum(one.high, other.high) - np.maximum(one.low, other.low)
-    widths = one.high - one.low, other.high - other.low
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = (common / widths[0] + common / widths[1]) / 2.0
-    exact = (widths[0] <= 0.0) | (widths[1] <= 0.0)
-    return np.where(exact, (common >= 0.0).astype(np.float64), np.maximum(mean, 0.0))
-
-
-# ---------------------------------------------------------------------- the same regression on every table
-
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
 
 FEWEST_ROWS = 20  # with a value, for it to have a coefficient
-PREDICTORS = 4
-MOST_VALUES = 12  # of a predictor that is chosen by default
-INTERCEPT = "intercept"
+PREDICTORS, MOST_VALUES = 4, 12  # of the regressions that nobody named, and of each of their predictors
+NORMAL = 1.959963984540054  # 95 % of a normal distribution lie within this many standard deviations
+STEPS, SMALL, LARGEST = 50, 1e-9, 30.0  # of Newton's method
 
 
 @dataclass(frozen=True)
@@ -147,151 +80,159 @@ def usual_logistic(schema: Schema, columns: Sequence[str]) -> Formula:
     listed = [name for name in columns if schema[name].kind != "numeric" and schema[name].present > 1]
     if not listed:
         raise NotAvailable("no categorical column has two values, so none can be the outcome")
-    of_two = [name for name in listed if schema[name].present == 2]
-    outcome = (of_two or listed)[-1]
+    outcome = ([name for name in listed if schema[name].present == 2] or listed)[-1]
     return Formula(f"{outcome} == {schema[outcome].values[0]!r}", _usual_predictors(schema, columns, outcome))
 
 
 def _usual_predictors(schema: Schema, columns: Sequence[str], outcome: str) -> tuple[str, ...]:
     """The first columns of numbers that are never missing, which would cost rows, or of few values."""
     others = [schema[name] for name in columns if name != outcome]
-    few = [
-        column.name
-        for column in others
-        if (not column.missing if column.kind == "numeric" else column.size <= MOST_VALUES)
-    ]
+    few = [each.name for each in others if (not each.missing if each.kind == "numeric" else each.size <= MOST_VALUES)]
     if not few:
         raise NotAvailable("no other column can serve as a predictor")
     return tuple(few[:PREDICTORS])
 
 
-def linear_regression(sides: Mapping[str, Side | None], formula: Formula) -> dict[str, Any]:
-    """Explain a numeric column in every table."""
+class Fit(NamedTuple):
+    """Coefficients and their standard errors."""
 
-    def outcome(side: Side) -> Floats:
-        return side.numbers[formula.outcome]
+    estimate: Floats
+    error: Floats
 
-    return _compared(sides, formula, outcome, least_squares)
-
-
-def logistic_regression(sides: Mapping[str, Side | None], formula: Formula) -> dict[str, Any]:
-    """Explain whether a row satisfies a query, in every table."""
-    first = next(side for side in sides.values() if side is not None)
-    query = parse(formula.outcome, first.schema)
-
-    def outcome(side: Side) -> Floats:
-        return query.mask(side.codes).astype(np.float64)
-
-    return _compared(sides, formula, outcome, logistic)
+    @property
+    def interval(self) -> tuple[Floats, Floats]:
+        """The ends of the 95 % confidence intervals."""
+        return self.estimate - NORMAL * self.error, self.estimate + NORMAL * self.error
 
 
-def _compared(
-    sides: Mapping[str, Side | None],
-    formula: Formula,
-    outcome: Callable[[Side], Floats],
-    fit: Callable[[Floats, Floats, Floats], Fit],
-) -> dict[str, Any]:
-    """The fits of all tables, with the same terms, and how far their intervals overlap with the truth's."""
+def least_squares(x: Floats, y: Floats, weights: Floats) -> Fit:
+    """Linear regression; `weights` have mean one. Errors are the usual ones, of equal variances."""
+    inverse = _inverse(x, weights)
+    estimate = inverse @ (x.T @ (weights * y))
+    residual = y - x @ estimate
+    variance = float((weights * residual**2).sum()) / (len(y) - x.shape[1])
+    return Fit(estimate, np.sqrt(variance * np.diag(inverse)))
+
+
+def logistic(x: Floats, y: Floats, weights: Floats) -> Fit:
+    """Logistic regression of zeros and ones by Newton's method; errors come from the Fisher information."""
+    estimate = np.zeros(x.shape[1])
+    for _ in range(STEPS):
+        chance = 1.0 / (1.0 + np.exp(-np.clip(x @ estimate, -500.0, 500.0)))
+        inverse = _inverse(x, weights * chance * (1.0 - chance))
+        step = inverse @ (x.T @ (weights * (y - chance)))
+        estimate += step
+        if np.abs(estimate).max() > LARGEST:
+            break
+        if np.abs(step).max() < SMALL:
+            return Fit(estimate, np.sqrt(np.diag(inverse)))
+    raise NotAvailable("the predictors tell the outcome of some rows for certain, so that the fit has no end")
+
+
+def _inverse(x: Floats, weights: Floats) -> Floats:
+    """The inverse of X' W X."""
+    information = x.T @ (weights[:, None] * x)
+    scale = np.sqrt(np.diag(information))
+    if (scale <= 0.0).any() or np.linalg.cond(information / np.outer(scale, scale)) > 1e12:
+        raise NotAvailable("one predictor follows from the others; name others")
+    return np.asarray(np.linalg.inv(information))
+
+
+def overlap(one: Fit, other: Fit) -> Floats:
+    """For each coefficient, the mean share of the two intervals that they have in common, 0 to 1 (Karr et al. 2006)."""
+    (low, high), (other_low, other_high) = one.interval, other.interval
+    common = np.minimum(high, other_high) - np.maximum(low, other_low)
+    widths = high - low, other_high - other_low
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (common / widths[0] + common / widths[1]) / 2.0
+    exact = (widths[0] <= 0.0) | (widths[1] <= 0.0)
+    return np.where(exact, (common >= 0.0).astype(np.float64), np.maximum(mean, 0.0))
+
+
+# ---------------------------------------------------------------------- the same regression on every table
+
+
+def regression(sides: Mapping[str, Side | None], formula: Formula, *, numeric: bool) -> dict[str, Any]:
+    """The fits of all tables with the same terms, and how far their intervals overlap with the truth's.
+
+    The outcome is a number in a linear regression, and in a logistic one whether a row satisfies a query.
+    """
     given = {name: side for name, side in sides.items() if side is not None}
-    usable = {name: side.take(np.flatnonzero(_complete(side, formula, outcome))) for name, side in given.items()}
-    for name, side in usable.items():
-        if not len(side):
-            raise NotAvailable(f"no row of the {name} table has a number in all columns that need one")
-    for name in formula.predictors:
-        kept = _frequent(list(usable.values()), name)
-        usable = {which: side.take(np.flatnonzero(kept[side.codes[name]])) for which, side in usable.items()}
-    terms = _Terms.of(usable["truth"], formula.predictors)
+    query = None if numeric else parse(formula.outcome, given["truth"].schema)
+
+    def outcome(side: Side) -> Floats:
+        return side.numbers[formula.outcome] if query is None else query.mask(side.codes).astype(np.float64)
+
+    usable = _usable(given, formula, outcome)
+    terms = _terms(usable["truth"], formula.predictors)
+
+    def fitted(side: Side) -> Fit:
+        y = outcome(side)
+        if len(y) < len(terms) + FEWEST_ROWS:
+            raise NotAvailable(f"{len(y)} rows are too few for {len(terms)} coefficients")
+        if np.ptp(y) == 0.0:
+            raise NotAvailable("the outcome has one value only")
+        matrix = np.stack([term(side) for term in terms.values()], axis=1)
+        return (least_squares if numeric else logistic)(matrix, y, side.weights)
+
+    truth = fitted(usable["truth"])
     result: dict[str, Any] = {"outcome": formula.outcome, "predictors": list(formula.predictors)}
-    truth = _fitted(usable["truth"], terms, outcome, fit)
     for name in sides:
-        if name not in given:
-            result[name] = None
-        elif name == "truth":
-            result[name] = _described(terms, truth, usable[name], None)
-        else:
-            try:
-                result[name] = _described(terms, _fitted(usable[name], terms, outcome, fit), usable[name], truth)
-            except NotAvailable as why:
-                result[name] = {"not_available": str(why)}
+        try:
+            fit = None if name not in given else truth if name == "truth" else fitted(usable[name])
+            result[name] = fit and _described(terms, fit, len(usable[name]), None if name == "truth" else truth)
+        except NotAvailable as why:
+            result[name] = {"not_available": str(why)}
     return result
 
 
-def _complete(side: Side, formula: Formula, outcome: Callable[[Side], Floats]) -> Flags:
-    """Rows that have a number wherever the regression needs one."""
-    needed = [outcome(side), *(side.numbers[name] for name in formula.predictors if name in side.numbers)]
-    return np.asarray(~np.isnan(np.stack(needed)).any(axis=0))
+def _usable(sides: Mapping[str, Side], formula: Formula, outcome: Callable[[Side], Floats]) -> dict[str, Side]:
+    """The rows that have every number, and values that enough rows of every table have."""
+    usable = {}
+    for which, side in sides.items():
+        needed = [outcome(side), *(side.numbers[name] for name in formula.predictors if name in side.numbers)]
+        usable[which] = side.take(np.flatnonzero(~np.isnan(np.stack(needed)).any(axis=0)))
+        if not len(usable[which]):
+            raise NotAvailable(f"no row of the {which} table has a number in all columns that need one")
+    for name in formula.predictors:
+        if name not in usable["truth"].numbers:
+            size = usable["truth"].schema.size(name)
+            counts = [np.bincount(side.codes[name], minlength=size) for side in usable.values()]
+            frequent: Flags = np.min(counts, axis=0) >= FEWEST_ROWS
+            usable = {which: side.take(np.flatnonzero(frequent[side.codes[name]])) for which, side in usable.items()}
+    return usable
 
 
-def _frequent(sides: list[Side], name: str) -> Flags:
-    """Which codes of a categorical column enough rows of every table have; all codes of a numeric one."""
-    size = sides[0].schema.size(name)
-    if name in sides[0].numbers:
-        return np.ones(size, np.bool_)
-    counts = [np.bincount(side.codes[name], minlength=size) for side in sides]
-    return np.asarray(np.min(counts, axis=0) >= FEWEST_ROWS)
-
-
-@dataclass(frozen=True, eq=False)
-class _Terms:
-    """The columns of the matrix of predictors: means and deviations of numbers, codes of values, from the truth."""
-
-    scales: dict[str, tuple[float, float]]
-    values: dict[str, list[int]]
-    names: list[str]
-
-    @classmethod
-    def of(cls, truth: Side, predictors: Sequence[str]) -> _Terms:
-        scales, values, names = {}, {}, [INTERCEPT]
-        for name in predictors:
-            if name in truth.numbers:
-                numbers = truth.numbers[name]
-                if len(numbers) and np.ptp(numbers) > 0.0:  # a constant has no coefficient
-                    scales[name] = (float(numbers.mean()), float(numbers.std()))
-                    names.append(name)
-                continue
+def _terms(truth: Side, predictors: Sequence[str]) -> dict[str, Callable[[Side], Floats]]:
+    """The columns of the matrix of predictors by name; means, deviations and frequencies are those of the truth."""
+    terms: dict[str, Callable[[Side], Floats]] = {"intercept": lambda side: np.ones(len(side))}
+    for name in predictors:
+        if name not in truth.numbers:
             counts = np.bincount(truth.codes[name], minlength=truth.schema.size(name))
             texts = display_texts(truth.schema[name])
-            values[name] = [code for code in np.flatnonzero(counts).tolist() if code != int(counts.argmax())]
-            names += [f"{name} {texts[code]}" for code in values[name]]
-        if len(names) == 1:
-            raise NotAvailable("no predictor has two values that are frequent enough in every table")
-        return cls(scales, values, names)
-
-    def matrix(self, side: Side) -> Floats:
-        """One row for each row of a table, one column for each term."""
-        columns = [np.ones(len(side))]
-        for name in self.scales | self.values:
-            if name in self.scales:
-                mean, deviation = self.scales[name]
-                columns.append((side.numbers[name] - mean) / deviation)
-            else:
-                columns += [(side.codes[name] == code).astype(np.float64) for code in self.values[name]]
-        return np.stack(columns, axis=1)
+            for code in np.flatnonzero(counts).tolist():
+                if code != counts.argmax():
+                    terms[f"{name} {texts[code]}"] = partial(_has_code, name, code)
+        elif len(truth) and np.ptp(truth.numbers[name]) > 0.0:  # a constant has no coefficient
+            terms[name] = partial(_standardised, name, truth.numbers[name].mean(), truth.numbers[name].std())
+    if len(terms) == 1:
+        raise NotAvailable("no predictor has two values that are frequent enough in every table")
+    return terms
 
 
-def _fitted(
-    side: Side, terms: _Terms, outcome: Callable[[Side], Floats], fit: Callable[[Floats, Floats, Floats], Fit]
-) -> Fit:
-    y = outcome(side)
-    if len(y) < len(terms.names) + FEWEST_ROWS:
-        raise NotAvailable(f"{len(y)} rows are too few for {len(terms.names)} coefficients")
-    if np.ptp(y) == 0.0:
-        raise NotAvailable("the outcome has one value only")
-    return fit(terms.matrix(side), y, side.weights)
+def _has_code(name: str, code: int, side: Side) -> Floats:
+    return np.asarray(side.codes[name] == code, np.float64)
 
 
-def _described(terms: _Terms, fit: Fit, side: Side, truth: Fit | None) -> dict[str, Any]:
-    shared = None if truth is None else overlap(truth, fit)
-    coefficients = [
-        {
-            "term": term,
-            "estimate": float(fit.estimate[k]),
-            "error": float(fit.error[k]),
-            "low": float(fit.low[k]),
-            "high": float(fit.high[k]),
-            **({} if shared is None else {"overlap": float(shared[k])}),
-        }
-        for k, term in enumerate(terms.names)
-    ]
-    mean = {} if shared is None else {"overlap": float(shared.mean())}
-    return {"rows": len(side), "coefficients": coefficients, **mean}
+def _standardised(name: str, mean: float, deviation: float, side: Side) -> Floats:
+    return np.asarray((side.numbers[name] - mean) / deviation)
+
+
+def _described(terms: Iterable[str], fit: Fit, rows: int, truth: Fit | None) -> dict[str, Any]:
+    numbers = {"estimate": fit.estimate, "error": fit.error, "low": fit.interval[0], "high": fit.interval[1]}
+    if truth is not None:
+        numbers["overlap"] = overlap(truth, fit)
+    coefficients = [{"term": term, **{n: each[k] for n, each in numbers.items()}} for k, term in enumerate(terms)]
+    return {"rows": rows, "coefficients": coefficients} | (
+        {"overlap": numbers["overlap"].mean()} if truth is not None else {}
+    )

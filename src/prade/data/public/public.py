@@ -1,0 +1,292 @@
+"""`Public`, the encoded public table: every row with its weight and its public group.
+
+It differs from a `Prior` in that rows are not merged, so that the rows of each group can be told apart: estimates use
+them as priors for the private groups. It also keeps the numbers behind the codes of numeric columns, from which means
+and quantiles are made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.documents import Malformed
+from prade.core.errors import DataError
+from prade.core.execution import cores, finishing
+from prade.core.files import replace_file
+from prade.data.declare.column import Column
+from prade.data.declare.groups import Grouping, Groups
+from prade.data.declare.schema import Schema
+from prade.data.public.joint import Prior, encode
+from prade.data.read.cells import AT_ONCE, clean_text, is_missing, is_text, one_piece, plain_array, require_plain_type
+from prade.data.read.coding import numbers_of
+from prade.data.read.files import (
+    HEADER,
+    WEIGHT_FIELD,
+    damage_reported,
+    floats,
+    read_header,
+    whole_numbers,
+    write_with_header,
+)
+from prade.data.read.tables import plain_cells, read_table, table_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 3  # format 1 had no numbers of numeric columns, format 2 no added rows
+WITHOUT_ADDED = 2  # the format of a file without added rows, which earlier versions read too
+GROUP_FIELD = "prade:group"
+NUMBER_FIELD = "prade:number:"  # followed by the column's name
+AGAIN = "run `prade estimate` again, which spends nothing"
+
+
+class _Header(msgspec.Struct):
+    by: tuple[str, ...]
+    groups: list[list[str]]
+    schema: str
+    added: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Public:
+    """Public rows with their weights (`prior`), the public groups (`groups`), and the number of each row's `group`.
+
+    Identical rows are not merged, because they may be in different groups. `numbers` has every row's number in each
+    numeric column (days since 1970 for dates), moved into the row's bin if it is outside, and NaN if it is missing.
+    The last `added` rows are those of no public person (`prade.estimating.levels.added_rows`).
+
+    >>> from prade import Column, Schema
+    >>> schema = Schema([Column("PLACE", "group"), Column("AGE", "numeric", edges=[18, 65])])
+    >>> public = Public.of(schema, {"PLACE": ["a", "b", "a"], "AGE": [3, 40, 70]}, by=["PLACE"])
+    >>> public.groups.values, public.group
+    ((('a',), ('b',)), array([0, 1, 0]))
+    """
+
+    prior: Prior
+    groups: Grouping
+    group: Ints
+    numbers: Mapping[str, Floats] = field(default_factory=dict)
+    added: int = 0
+
+    @classmethod
+    def of(cls, schema: Schema, table: Any, by: Sequence[str] = (), *, weight: str | None = None) -> Public:
+        """Encode a public table or file. `by` are group columns; those that the table does not have are ignored.
+
+        Rows of weight 0 are left out.
+        """
+        import pyarrow as pa
+
+        rows = table_columns(table)
+        present = [name for name in by if name in rows.column_names]
+        for index, name in enumerate(rows.column_names):
+            if isinstance(rows, pa.Table) and name in (*by, weight) and pa.types.is_union(rows[name].type):
+                # Python objects, each with its own type
+                rows = rows.set_column(index, name, read_table(table, [name])[name])
+        threads = min(cores(), AT_ONCE)
+        coded = encode(schema, rows, weight=weight, threads=threads)
+        numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
+        binned = finishing(lambda name: binned_numbers(schema[name], rows[name], coded.codes[name]), numeric, threads)
+        numbers = dict(zip(numeric, binned, strict=True))
+        keys = pa.table({name: rows[name] for name in present})
+        if weight is not None:
+            with_weight = np.flatnonzero(coded.weights)
+            coded, keys = coded.take(with_weight), keys.take(with_weight)
+            numbers = {name: each[with_weight] for name, each in numbers.items()}
+        prior = Prior(schema, coded.codes, coded.weights)
+        if not present:
+            return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64), numbers)
+        for name in present:
+            require_plain_type(name, keys[name].type)
+        plain = pa.table({name: plain_cells(keys[name]) for name in present})
+        listed = plain.group_by(present).aggregate([]).drop_null()
+        groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))
+        level = groups.level(present)
+        number = groups.keyed(present, level.number).numbers(keys)
+        if (number < 0).any():
+            raise DataError(
+                f"{int((number < 0).sum()):,} public rows have no value in {', '.join(present)}; remove these rows"
+            )
+        return cls(prior, level, number, numbers)
+
+    @cached_property
+    def group_weights(self) -> Floats:
+        """The total weight of each public group."""
+        return mass_per_cell(self.group, self.prior.weights, len(self.groups))
+
+    @cached_property
+    def observed(self) -> Public:
+        """The rows of public people alone, without added ones."""
+        return self.take(np.arange(len(self) - self.added)) if self.added else self
+
+    @property
+    def observed_weights(self) -> Floats:
+        """The weights of all rows in the public table: 0 for added ones."""
+        return np.concatenate([self.observed.prior.weights, np.zeros(self.added)])
+
+    def __len__(self) -> int:
+        return len(self.prior)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the coded rows, their weights and groups to a parquet file: all that estimates need."""
+        table, header = self.as_table()
+        write_with_header(table, header, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Public:
+        """Read a file that `save` wrote; the groups' values come back as text."""
+        return cls.from_table(read_table(path), path)
+
+    def as_table(self) -> tuple[pa.Table, dict[str, Any]]:
+        """The columns and the header of the file that `save` writes."""
+        import pyarrow as pa
+
+        columns = {**self.prior.codes, WEIGHT_FIELD: self.prior.weights, GROUP_FIELD: self.group}
+        columns |= {f"{NUMBER_FIELD}{name}": numbers for name, numbers in self.numbers.items()}
+        if len(columns) < len(self.prior.codes) + 2 + len(self.numbers):
+            raise DataError(
+                f"a column has the name {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, or one that begins with {NUMBER_FIELD!r}, "
+                "which the file needs for itself; rename it"
+            )
+        values = [[str(value) for value in row] for row in self.groups.values]
+        header = {"format": FORMAT if self.added else WITHOUT_ADDED, "by": self.groups.by, "groups": values}
+        header |= {"schema": self.prior.schema.to_toml()} | ({"added": self.added} if self.added else {})
+        return pa.table(columns), header
+
+    @classmethod
+    def from_table(cls, table: pa.Table, path: str | PathLike[str]) -> Public:
+        """The public rows in a table with its header, as `as_table` made them; `path` is named in errors."""
+        with damage_reported(path, "saved public rows", AGAIN):
+            header = read_header(table, _Header, path, FORMAT)
+            schema = Schema.from_toml(header.schema)
+            numeric = [name for name in schema.coded if f"{NUMBER_FIELD}{name}" in table.column_names]
+            fields = {f"{NUMBER_FIELD}{name}" for name in numeric}
+            if {*table.column_names} != {*schema.coded, WEIGHT_FIELD, GROUP_FIELD, *fields}:
+                raise Malformed("the columns are not those of the schema")
+            names = [name for name in table.column_names if name in schema]
+            weights, group = floats(table, WEIGHT_FIELD), whole_numbers(table, GROUP_FIELD)
+            prior = Prior(schema, {name: whole_numbers(table, name) for name in names}, weights)
+            if not np.allclose(prior.weights, weights, rtol=1e-9, atol=0):
+                raise Malformed("the weights do not sum to one")
+            prior.weights = weights  # exactly as saved: dividing by their sum again may change the last bit
+            if any(len(row) != len(header.by) for row in header.groups) or not header.groups:
+                raise Malformed("a group does not have one value for each of its columns")
+            if group.min() < 0 or group.max() >= len(header.groups):
+                raise Malformed("a row is in a group that is not listed")
+            numbers = {name: floats(table, f"{NUMBER_FIELD}{name}") for name in numeric}
+            for name, each in numbers.items():
+                if not np.array_equal(np.isnan(each), prior.codes[name] >= schema[name].present):
+                    raise Malformed(f"the numbers of {name} are not those of its bins")
+            if not 0 <= header.added < len(group):
+                raise Malformed("the number of added rows is not a part of the rows")
+            values = tuple(tuple(row) for row in header.groups)
+            numbered = group.astype(np.int64, copy=False)
+            return cls(prior, Grouping(header.by, values, np.arange(len(values))), numbered, numbers, header.added)
+
+    def take(self, rows: NDArray[Any]) -> Public:
+        """Some of the rows, in rising order where some are added ones; the groups keep their numbers."""
+        codes = {name: code[rows] for name, code in self.prior.codes.items()}
+        prior = Prior(self.prior.schema, codes, self.prior.weights[rows])
+        numbers = {name: each[rows] for name, each in self.numbers.items()}
+        added = int(np.count_nonzero(rows >= len(self) - self.added)) if self.added else 0
+        return Public(prior, self.groups, self.group[rows], numbers, added)
+
+
+def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:
+    """The number in each cell of a numeric column, moved into the bin of its code; NaN where the code is missing.
+
+    A cell outside the domain has the bin that the column's policy gave it. A number is moved to the bin's nearest
+    bound, and a cell that is not a number gets the bin's bound, the middle of the bin if it has two.
+    """
+    low, high = _bounds_of_bins(column)
+    missing, bins = codes >= column.present, np.minimum(codes, column.present - 1)
+    found = _numbers_of_any(column, cells)
+    found = np.where(np.isfinite(found), np.clip(found, low[bins], high[bins]), middles_of_bins(column)[bins])
+    return np.where(missing, np.nan, found)
+
+
+def middles_of_bins(column: Column) -> Floats:
+    """The middle of each bin of a numeric column, or its bound if it has only one.
+
+    >>> middles_of_bins(Column("AGE", "numeric", edges=[18, 66]))
+    array([18., 42., 66.])
+    """
+    low, high = _bounds_of_bins(column)
+    return np.where(np.isinf(low), high, np.where(np.isinf(high), low, (low + high) / 2))
+
+
+def _bounds_of_bins(column: Column) -> tuple[Floats, Floats]:
+    bounds = [column.bounds(code) for code in range(column.present)]
+    low = np.array([-np.inf if low is None else low for low, _ in bounds])
+    high = np.array([np.inf if high is None else high for _, high in bounds])
+    return low, high
+
+
+def _numbers_of_any(column: Column, cells: Any) -> Floats:
+    """The numbers of cells whose type may be dictionary-encoded text, or differ from cell to cell (an Arrow union)."""
+    import pyarrow as pa
+
+    whole = one_piece(cells)
+    if pa.types.is_union(whole.type):
+        whole = pa.array([None if is_missing(cell) else str(cell) for cell in whole.to_pylist()], pa.string())
+    if pa.types.is_dictionary(whole.type):
+        values = plain_array(whole.dictionary)
+        distinct = numbers_of(column, clean_text(values) if is_text(values.type) else values)
+        indices = whole.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+        return np.asarray(np.append(distinct, np.nan)[indices])
+    return numbers_of(column, plain_array(whole))
+
+
+def kept(public: Public, rows: Ints) -> Public:
+    """Some of the rows, and the groups that these are in, numbered anew."""
+    taken = public.take(rows)
+    known, group = np.unique(taken.group, return_inverse=True)
+    values = tuple(public.groups.values[number] for number in known)
+    groups = Grouping(public.groups.by, values, np.arange(len(known)))
+    return replace(taken, groups=groups, group=group.astype(np.int64))
+
+
+def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:
+    """The columns that define public groups: those of the list of groups, and the schema's own group columns."""
+    return tuple(dict.fromkeys([*groups.names, *schema.groups]))
+
+
+# ---------------------------------------------------------------------- public rows in a file that many
+
+
+def save_mapped(public: Public, path: Path) -> None:
+    """Write the rows as `open_mapped` reads them."""
+    import pyarrow as pa
+
+    table, header = public.as_table()
+    table = table.replace_schema_metadata({HEADER: json.dumps(header)}).combine_chunks()
+    with (
+        replace_file(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as file,
+        pa.ipc.new_file(file, table.schema) as writer,
+    ):
+        writer.write_table(table, max_chunksize=max(1, table.num_rows))
+
+
+def open_mapped(path: Path) -> Public:
+    """The rows of a file that `save_mapped` wrote; their arrays are parts of the file."""
+    import pyarrow as pa
+
+    open(path, "rb").close()  # a missing file is an error that names it
+    with damage_reported(path, "public rows for workers", "run the same command again"):
+        try:
+            with pa.memory_map(str(path)) as file:
+                table = pa.ipc.open_file(file).read_all()
+        except pa.ArrowInvalid as error:
+            raise Malformed(str(error)) from None
+        return Public.from_table(table, path)

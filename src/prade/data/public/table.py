@@ -1,0 +1,358 @@
+"""Where the public table is: one file or several. The plan records them, so that nobody has to name them again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prade.core.errors import DataError, PradeError
+from prade.core.files import content_hash, refuse_duplicates
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
+from prade.data.public.decode import Decoder
+from prade.data.public.public import Public, group_columns
+from prade.data.read.cells import Columns, is_text, one_piece
+from prade.data.read.coding import numbers_of
+from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat, format_of
+from prade.data.read.frames import Like
+from prade.data.read.tables import guess_type, read_table, table_suffix, with_types
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LARGE_CSV = 2**25  # bytes; a larger file is read column by column
+
+
+@dataclass(frozen=True)
+class PublicFiles:
+    """Files of public rows, all with the same columns, and the name of the column of weights, if there is one.
+
+    `csv` is the format of those that are CSV files. `sha256` are the hashes of the files' contents, if known; they show
+    whether a file was moved or is another one. `folder` is the folder of the plan that brought the list; None if the
+    user of this run named the files. A plan may come from anybody and name any file of its reader, so the files that it
+    brought are read only if they lie in its folder and have its hashes (`checked`).
+
+    >>> PublicFiles.at(["il.parquet", "oh.parquet"], weight="PWGTP").weight
+    'PWGTP'
+    """
+
+    files: tuple[str, ...]
+    weight: str | None = None
+    sha256: tuple[str, ...] = ()
+    csv: CsvFormat = DEFAULT_FORMAT
+    folder: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        texts = isinstance(self.files, tuple) and all(isinstance(file, str) and file for file in self.files)
+        if not texts or not self.files:
+            raise DataError(f"files is {self.files!r}; give the path of at least one public file, as text")
+        if self.weight is not None and not (isinstance(self.weight, str) and self.weight):
+            raise DataError(f"weight is {self.weight!r}; give the name of the column of weights, or leave it out")
+        if self.sha256 and len(self.sha256) != len(self.files):
+            raise DataError(
+                f"sha256 has {len(self.sha256)} hashes for {len(self.files)} files; give one for each file, or none"
+            )
+
+    @classmethod
+    def at(cls, paths: Iterable[str | PathLike[str]], weight: str | None = None) -> PublicFiles:
+        """The files at these paths, made absolute so that they are found from any folder later."""
+        given = list(paths)
+        form = replace(format_of(given), line_breaks=False)  # public cells may have line breaks in any case
+        return cls(tuple(str(Path(path).absolute()) for path in given), weight, csv=form)
+
+    def seen_from(self, folder: str | PathLike[str]) -> PublicFiles:
+        """The same files with paths relative to a folder, so that files and folder can be moved together."""
+        return replace(self, files=tuple(os.path.relpath(file, Path(folder).absolute()) for file in self.files))
+
+    def found_from(self, folder: str | PathLike[str]) -> PublicFiles:
+        """The same files with absolute paths; relative paths are taken from the folder of the file that has them."""
+        here = Path(folder).absolute()
+        return replace(self, files=tuple(os.path.normpath(here / file) for file in self.files))
+
+    def hashed(self) -> PublicFiles:
+        """The same files with the hashes of their current contents."""
+        return replace(self, sha256=tuple(map(content_hash, self._existing())))
+
+    def checked(self) -> PublicFiles:
+        """The same files, for reading.
+
+        A file with another hash is refused. So is, of those that a plan brought, a file without a hash, and one that
+        lies outside the plan's folder once links are followed.
+        """
+        for file, digest in zip(self.files, self.sha256 or (None,) * len(self.files), strict=True):
+            self._check(file, digest)
+        return replace(self, folder=None)
+
+    def moved_to(self, now: PublicFiles) -> PublicFiles:
+        """The files of a plan, for reading, at the paths that the user names now; the others must pass `checked`.
+
+        Files with other contents are refused: they could be the private ones. If the plan has no hashes, the user's
+        files take the place of all.
+        """
+        now = now if now.sha256 else now.hashed()
+        named = dict(zip(now.sha256, now.files, strict=True))
+        form: dict[str, Any] = {"weight": now.weight or self.weight, "csv": self.csv}
+        if not self.sha256:
+            return replace(now, sha256=(), **form)
+        for digest, file in named.items():
+            if digest not in self.sha256:
+                raise DataError(
+                    f"{file} is not one of the public files that the plan was made with, and could be the private one; "
+                    "give the paths of those files. To start from another public table in Python, give the table itself"
+                )
+        for file, digest in zip(self.files, self.sha256, strict=True):
+            if digest not in named:
+                self._check(file, digest)
+        files = tuple(named.get(digest, file) for file, digest in zip(self.files, self.sha256, strict=True))
+        return replace(self, files=files, folder=None, **form)
+
+    def _check(self, file: str, digest: str | None) -> None:
+        # by path first: of a file outside the folder, the plan's author learns not even whether it exists
+        if self.folder is not None:
+            folder = Path(self.folder).resolve()
+            if not Path(os.path.realpath(file)).is_relative_to(folder):
+                raise DataError(f"{file} lies outside the plan's folder {folder}", remedy="public_named")
+            if digest is None:
+                raise DataError(f"the plan has no hash of {file}", remedy="public_named")
+        _need_file(file)
+        if digest is not None and content_hash(file) != digest:
+            raise DataError(f"{file} is not the public file that the plan was made with; restore the original")
+
+    def _existing(self) -> tuple[str, ...]:
+        if self.folder is not None:
+            self.checked()
+        for file in self.files:
+            _need_file(file)
+        return self.files
+
+    def source(self) -> Any:
+        """What to read as one table: the path of the only file, or the rows of all files together."""
+        self._existing()
+        refuse_duplicates(self.files)  # to give rows more weight, use a column of weights
+        return self.csv.file(self.files[0]) if len(self.files) == 1 else _concatenated(self.files, self.csv)
+
+    def columns(self) -> pa.Table | Columns:
+        """The table of all files without guessed types; of parquet and large CSV files, one column at a time."""
+        from prade.data.read.tables import csv_columns, read_table, table_columns, table_suffix
+
+        self._existing()
+        refuse_duplicates(self.files)
+        if all(table_suffix(Path(file)) == ".parquet" for file in self.files):
+            if len(self.files) == 1:
+                return table_columns(self.files[0])
+            return Columns(_common_names(self.files), lambda name: _concatenated(self.files, self.csv, [name]))
+        if len(self.files) == 1 and Path(self.files[0]).stat().st_size > LARGE_CSV:
+            return csv_columns(Path(self.files[0]), self.csv)
+        return read_table(self.source(), guess=False)
+
+
+def _need_file(file: str) -> None:
+    if not Path(file).is_file():
+        raise DataError(f"there is no public file {file}; it may have been moved", remedy="public")
+
+
+def _common_names(files: tuple[str, ...]) -> list[str]:
+    """The names of the columns of parquet files, which must all have the same."""
+    from prade.data.read.tables import column_names, parquet_schema
+
+    names = [column_names(parquet_schema(Path(file)).empty_table()) for file in files]
+    _need_same_columns(files, names)
+    return names[0]
+
+
+def _need_same_columns(files: tuple[str, ...], names: Sequence[Sequence[str]]) -> None:
+    for file, mine in zip(files, names, strict=True):
+        if set(mine) != set(names[0]):
+            lacking, having = (file, files[0]) if set(names[0]) - set(mine) else (files[0], file)
+            columns = sorted(set(names[0]) - set(mine) or set(mine) - set(names[0]))
+            raise DataError(
+                f"{lacking} lacks the column {', '.join(columns[:5])}, which {having} has; give public files with the "
+                "same columns"
+            )
+
+
+def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] | None = None) -> pa.Table:
+    import pyarrow as pa
+
+    from prade.data.read.frames import common_schema
+    from prade.data.read.tables import read_table
+
+    tables = [read_table(form.file(file), names) for file in files]
+    _need_same_columns(files, [table.column_names for table in tables])
+    names = tables[0].column_names
+    alike = {name: len({table.schema.field(name).type for table in tables}) == 1 for name in names}
+    plain = [
+        pa.table({name: table[name] if alike[name] else _without_type(table[name]) for name in names})
+        for table in tables
+    ]
+    try:
+        joined = pa.concat_tables(plain, promote_options="permissive")
+    except pa.ArrowException:
+        differing = [name for name in names if len({str(table.schema.field(name).type) for table in plain}) > 1]
+        raise DataError(
+            f"the public files have incompatible types (numbers and text) in {', '.join(differing[:5])}; "
+            "convert the columns to one type"
+        ) from None
+    return joined.cast(common_schema([table.schema for table in tables], joined.schema))
+
+
+def _without_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column for joining with one of another type: without a dictionary, and without any type if it has no value."""
+    import pyarrow as pa
+
+    from prade.data.read.tables import plain_cells
+
+    empty = column.null_count == len(column)
+    return pa.chunked_array([pa.nulls(len(column))]) if empty else plain_cells(column)
+
+
+# ---------------------------------------------------------------------- `PublicTable`, the public table as the
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class PublicTable:
+    """A public table in memory or in files, and the name of its column of weights.
+
+    Files are read only once, when their rows are first needed.
+
+    >>> from prade import Column
+    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+    >>> table = PublicTable({"AGE": [3, 40, 70, 71]})
+    >>> table.rows(schema).prior.project("AGE")
+    array([0.25, 0.25, 0.5 ])
+    """
+
+    def __init__(self, given: Any, weight: str | None = None) -> None:
+        source = given
+        if source is None:
+            raise DataError("estimates need a public table to start from, but none was given", remedy="public")
+        if isinstance(source, Public):
+            raise DataError("give the public table itself, not coded rows, because values are drawn from it")
+        paths = [source] if isinstance(source, (str, PathLike)) else source
+        if isinstance(paths, (list, tuple)) and paths and all(isinstance(path, (str, PathLike)) for path in paths):
+            source = PublicFiles.at(paths, weight)
+        self.given = given
+        self.files: PublicFiles | None = source if isinstance(source, PublicFiles) else None
+        self.source = source
+        self.weight = self.files.weight if self.files is not None and weight is None else weight
+        self._rows: dict[tuple[Schema, tuple[str, ...]], Public] = {}
+        self._decoders: dict[Schema, Decoder] = {}
+
+    @classmethod
+    def of(cls, source: Any, weight: str | None = None) -> PublicTable:
+        """A PublicTable from any kind of table or file; a PublicTable is returned unchanged."""
+        return source if isinstance(source, PublicTable) else cls(source, weight)
+
+    @cached_property
+    def hashed_files(self) -> PublicFiles | None:
+        """The files with the hashes of their contents; None for a table in memory."""
+        return self.files and self.files.hashed()
+
+    @cached_property
+    def cells(self) -> pa.Table | Columns:
+        """The table without guessed types, so that no cell influences how another is read.
+
+        The columns of parquet files and of large CSV files are read one at a time, when they are needed.
+        """
+        if self.files is None:
+            return read_table(self.source, guess=False)
+        table = self.files.columns()
+        if self._is_text and _has_replacements(table):
+            read_table(self.files.source())  # refuses a file that is not UTF-8; one that has U+FFFD itself is read
+        return table
+
+    @cached_property
+    def typed(self) -> pa.Table | Columns:
+        """The table with types guessed from its cells."""
+        if self.files is None:
+            return read_table(self.source)
+        if not self._is_text:
+            return self.cells  # several files get common types when read
+        if isinstance(self.cells, Columns):
+            return self.cells.changed(lambda name, cells: guess_type(one_piece(cells)))
+        return with_types(self.cells)
+
+    def _typed_for(self, schema: Schema) -> pa.Table | Columns:
+        """The table with the types of its own values: in a column of numbers, a text such as "N" stands for missing."""
+        table = self.typed
+        if not self._is_text:
+            return table
+        if isinstance(table, Columns):
+            return table.changed(lambda name, cells: _numbers_typed(schema, name, cells))
+        for index, name in enumerate(table.column_names):
+            table = table.set_column(index, name, _numbers_typed(schema, name, table[name]))
+        return table
+
+    @property
+    def _is_text(self) -> bool:
+        """Whether the table is a single CSV file."""
+        files = () if self.files is None else self.files.files
+        return len(files) == 1 and table_suffix(Path(files[0])) != ".parquet"
+
+    def rows(self, schema: Schema, groups: Groups | None = None) -> Public:
+        """The coded rows and the public group of each; groups are defined by the columns of `groups` and the schema."""
+        by = group_columns(Groups.of(groups), schema)
+        if (schema, by) not in self._rows:
+            table = self.source if self.files is None else self.cells
+            with self._named():
+                self._rows[schema, by] = Public.of(schema, table, by, weight=self.weight)
+        return self._rows[schema, by]
+
+    def decoder(self, schema: Schema) -> Decoder:
+        """A decoder that turns codes into values like those of the table."""
+        if schema not in self._decoders:
+            frame = self.source if self.files is None else self._typed_for(schema)
+            with self._named():
+                self._decoders[schema] = Decoder.fit(schema, frame, weight=self.weight)
+        return self._decoders[schema]
+
+    def draft(self, groups: Sequence[str] = (), skip: Sequence[str] = ()) -> Schema:
+        """A schema proposed from the table."""
+        return Schema.infer(read_table(self.typed), groups=groups, weight=self.weight, skip=skip)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error about the table name its files: a run has private files too."""
+        try:
+            yield
+        except PradeError as error:
+            raise error.within("the public table" if self.files is None else ", ".join(self.files.files)) from None
+
+    @property
+    def like(self) -> Like:
+        """The kind of table to return: the same kind as given, or a pyarrow table for files and dicts."""
+        home = type(self.source).__module__.partition(".")[0]
+        return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"
+
+
+def _numbers_typed(schema: Schema, name: str, cells: Any) -> Any:
+    """The cells with the type of its numbers, if the column is one of numbers and has texts that stand for missing."""
+    import pyarrow as pa
+
+    column = schema[name] if name in schema.names else None
+    numeric = column is not None and (column.value_type in ("int", "float") or column.kind == "numeric")
+    if column is None or not numeric or not is_text(cells.type):
+        return cells
+    number = pa.array(~np.isnan(numbers_of(column, one_piece(cells))))
+    numbers = one_piece(cells.filter(number)).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.string()))
+    read = guess_type(numbers)
+    return read.take(pa.array(np.cumsum(number) - 1, mask=~np.asarray(number)))
+
+
+def _has_replacements(table: pa.Table | Columns) -> bool:
+    """Whether any text has U+FFFD, which stands for bytes that are not UTF-8."""
+    import pyarrow.compute as pc
+
+    texts = (one_piece(table[name]).dictionary for name in table.column_names)
+    return any(pc.any(pc.match_substring(each, "\ufffd")).as_py() for each in texts)

@@ -1,0 +1,1 @@
+"""Reading and writing tables: files and frames, as columns of cells."""

@@ -1,0 +1,394 @@
+"""How a CSV file is written: its encoding, its delimiter, and whether cells have line breaks. The caller declares all.
+
+Nothing about the format is guessed from rows. Only the header, which belongs to nobody, is checked against it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from itertools import product
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import DataError, Remedy
+from prade.data.read.cells import decoded_text
+
+QUOTE = '"'
+TAB_NAMES = ("tab", r"\t")
+LIKELY_DELIMITERS = (";", "\t", ",", "|")
+LONGEST = 2**26  # bytes: of a longer record, the rest is not read
+BOM = codecs.BOM_UTF8
+# How the names of codecs begin in which some bytes change the meaning of those after them.
+ESCAPING = ("idna", "iso2022", "raw", "unicode")
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    r"""The encoding of a CSV file, the character between its cells, and whether cells in quotes have line breaks.
+
+    `encoding` is any codec that Python knows and in which line ends, quotes and delimiters are single bytes that mean
+    nothing else; UTF-8 may begin with a byte order mark. `delimiter` is one character; a tab may be written as ``tab``
+    or ``\t``. With `line_breaks`, a record ends at a line end outside quotes; without it, every line is a record.
+
+    >>> CsvFormat("Latin-1", "tab")
+    CsvFormat(encoding='iso8859-1', delimiter='\t', line_breaks=False)
+    """
+
+    encoding: str = "utf-8"
+    delimiter: str = ","
+    line_breaks: bool = False
+
+    def __post_init__(self) -> None:
+        delimiter = "\t" if self.delimiter in TAB_NAMES else self.delimiter
+        single = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
+        if not single or delimiter.isalnum() or delimiter in f"{QUOTE}\r\n":
+            raise DataError(
+                f"delimiter is {self.delimiter!r}; give one character of ASCII other than letters, digits, quotes and "
+                "line ends, such as , or ; or tab"
+            )
+        object.__setattr__(self, "delimiter", delimiter)
+        object.__setattr__(self, "encoding", _codec(str(self.encoding), delimiter))
+
+    @property
+    def separator(self) -> bytes:
+        """The delimiter as a byte."""
+        return self.delimiter.encode()
+
+    def file(self, path: str | PathLike[str]) -> CsvFile:
+        """A path with this format."""
+        return CsvFile(path, self.encoding, self.delimiter, self.line_breaks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What differs from the default format."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
+
+@lru_cache
+def _codec(encoding: str, delimiter: str) -> str:
+    """The usual name of a codec; an error if Python does not know it, or if delimiters could be parts of characters."""
+    try:
+        known = codecs.lookup(encoding)
+    except (LookupError, ValueError):  # a name with a null character is a ValueError
+        raise DataError(
+            f"encoding is {encoding!r}, which Python does not know; give a name such as utf-8, latin-1 or cp1252"
+        ) from None
+    if known.name == "utf-8-sig":  # every cell is decoded on its own, and only the file begins with a mark
+        return "utf-8"
+    if known.name.startswith(ESCAPING) or not _keeps_apart(known.name, f"{delimiter}{QUOTE}\r\n"):
+        raise DataError(
+            f"encoding is {encoding!r}, in which the bytes of delimiters, quotes and line ends have other meanings; "
+            "convert the file to UTF-8"
+        )
+    return known.name
+
+
+def _keeps_apart(encoding: str, marks: str) -> bool:
+    """Whether ASCII means itself in an encoding, and none of the marks can be the later byte of a character."""
+    plain = bytes(range(128))
+    try:
+        if plain.decode(encoding) != plain.decode("ascii"):
+            return False
+    except Exception:  # a codec that is not for text, or for text of another form, may raise anything
+        return False
+    for lead, mark in product(range(128, 256), marks):
+        with suppress(UnicodeError):
+            if not (bytes([lead]) + mark.encode()).decode(encoding).endswith(mark):
+                return False
+    return True
+
+
+DEFAULT_FORMAT = CsvFormat()
+
+
+class CsvFile(PathLike[str]):
+    """The path of a CSV file (or a pattern of several) with its format: give it wherever a path is taken.
+
+    >>> CsvFile("private.csv", encoding="latin-1", delimiter=";")
+    CsvFile('private.csv', encoding='iso8859-1', delimiter=';')
+    """
+
+    def __init__(
+        self, path: str | PathLike[str], encoding: str = "utf-8", delimiter: str = ",", line_breaks: bool = False
+    ) -> None:
+        self.path = fspath(path)
+        self.format = CsvFormat(encoding, delimiter, line_breaks)
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __str__(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"CsvFile({', '.join([repr(self.path), *(f'{k}={v!r}' for k, v in self.format.to_dict().items())])})"
+
+
+def format_of(source: Any) -> CsvFormat:
+    """The format that comes with a path, or with a list of paths; the default format if none does."""
+    paths = source if isinstance(source, (list, tuple)) else [source]
+    formats = {path.format if isinstance(path, CsvFile) else DEFAULT_FORMAT for path in paths} or {DEFAULT_FORMAT}
+    if len(formats) > 1:
+        raise DataError("the CSV files of one table have different formats; convert them to one encoding and delimiter")
+    return formats.pop()
+
+
+# ---------------------------------------------------------------------- records and cells
+
+
+def opened(path: str | PathLike[str]) -> Any:
+    """The bytes of a CSV file, decompressed."""
+    return gzip.open(path, "rb") if fspath(path).lower().endswith(".gz") else open(path, "rb")
+
+
+def cells_of(record: bytes, separator: bytes) -> list[bytes]:
+    """The cells of one record, whatever bytes it has.
+
+    A cell that begins with a quote ends at the next quote before a delimiter or the record's end; in between, two
+    quotes stand for one. If there is no such quote, or another one comes first, quotes are characters like any other.
+
+    >>> cells_of(b'1,"a, b",c', b","), cells_of(b'1,"a,b"c', b",")
+    ([b'1', b'a, b', b'c'], [b'1', b'"a', b'b"c'])
+    """
+    quoted = re.compile(rb'"([^"]*(?:""[^"]*)*)"(?=%s|\Z)' % re.escape(separator), re.DOTALL)
+    cells, place = [], 0
+    while True:
+        if (found := quoted.match(record, place)) is not None:
+            cells.append(found[1].replace(b'""', b'"'))
+            end = found.end()
+        else:
+            end = record.find(separator, place)
+            end = len(record) if end < 0 else end
+            cells.append(record[place:end])
+        if end == len(record):
+            return cells
+        place = end + 1
+
+
+def header_of(path: str | PathLike[str], form: CsvFormat) -> list[str]:
+    """The names in the first line of a CSV file; an error if the file is empty or not in the declared format."""
+    with opened(path) as file:
+        record = file.readline(LONGEST)
+        while (
+            form.line_breaks and record.count(b'"') % 2 and len(record) < LONGEST and (more := file.readline(LONGEST))
+        ):
+            record += more
+    if not record:
+        raise DataError(f"{path} is empty; a CSV file begins with a line of column names")
+    record = record.removesuffix(b"\n").removesuffix(b"\r")
+    if form.encoding == "utf-8":
+        record = record.removeprefix(BOM)
+    try:
+        names = [cell.decode(form.encoding) for cell in cells_of(record, form.separator)]
+    except UnicodeError:
+        raise DataError(
+            f"the column names in {path} are not text in the encoding {form.encoding}", remedy="encoding"
+        ) from None
+    likely = [mark for mark in LIKELY_DELIMITERS if mark in names[0]] if len(names) == 1 else []
+    if likely:
+        shown = "tab" if likely[0] == "\t" else likely[0]
+        raise DataError(
+            f'the columns of {path} look separated by "{shown}", not by "{form.delimiter}"',
+            remedy=Remedy("delimiter", shown),
+        )
+    return names
+
+
+def first_line_outside(path: str | PathLike[str], encoding: str) -> int | None:
+    """The number of the first line of a public file that is not text in an encoding; None if all lines are."""
+
+    def is_text(line: bytes) -> bool:
+        try:
+            line.decode(encoding)
+        except UnicodeError:
+            return False
+        return True
+
+    with opened(path) as file:
+        return next((number for number, line in enumerate(file, 1) if not is_text(line)), None)
+
+
+# ---------------------------------------------------------------------- the records of private CSV files: every
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Places = NDArray[np.int64]
+
+BLOCK = 2**22  # bytes that are read at a time
+LINE_END, CARRIAGE_RETURN, QUOTE_BYTE = b'\n\r"'
+
+
+class Records(NamedTuple):
+    """Bytes, and where each record in them starts and ends, without the line end."""
+
+    text: bytes
+    starts: Places
+    ends: Places
+
+
+def csv_batches(
+    path: str, form: CsvFormat, columns: int, wanted: Sequence[int], *, longest: int = LONGEST
+) -> Iterator[list[Any]]:
+    """The wanted columns of a file with that many columns, in batches of Arrow arrays; all cells are text.
+
+    Of a record with more than `longest` bytes, only the first `longest` count.
+    """
+    for records in _records(path, form, columns, longest):
+        separators, proper = _separators(records, form.separator, columns)
+        if proper.any():
+            chosen = Records(records.text, records.starts[proper], records.ends[proper])
+            yield [decoded_text(_column(chosen, separators, number), form.encoding) for number in wanted]
+        if not proper.all():
+            yield _one_by_one(records, np.flatnonzero(~proper), form, wanted)
+
+
+# ---------------------------------------------------------------------- records
+
+
+def _records(path: str, form: CsvFormat, columns: int, longest: int) -> Iterator[Records]:
+    """The records after the header, some megabytes at a time."""
+    header = True
+    for text, line_ends in _blocks(path, form, longest):
+        if header:
+            cut, header = int(line_ends[0]) + 1, False
+            text, line_ends = text[cut:], line_ends[1:] - cut
+        starts = np.append(0, line_ends + 1)[:-1]
+        content = np.frombuffer(text, np.uint8)
+        ends = line_ends - ((content[line_ends - 1] == CARRIAGE_RETURN) & (line_ends > starts))
+        if (ends - starts > longest).any():
+            text, starts, ends = _cut_short(Records(text, starts, ends), longest)
+        kept = np.full(len(ends), True) if columns == 1 else ends > starts
+        if kept.any():
+            yield Records(text, starts[kept], ends[kept])
+
+
+def _cut_short(records: Records, longest: int) -> Records:
+    """The records with at most that many bytes each."""
+    pieces = [records.text[start : min(end, start + longest)] for start, end in zip(*records[1:], strict=True)]
+    ends = np.cumsum([len(piece) + 1 for piece in pieces]) - 1
+    return Records(b"\n".join([*pieces, b""]), ends - list(map(len, pieces)), ends)
+
+
+def _blocks(path: str, form: CsvFormat, longest: int) -> Iterator[tuple[bytes, Places]]:
+    """The file's bytes in pieces of whole records, and the places where records end."""
+    rest = b""
+    with opened(path) as file:
+        while piece := file.read(BLOCK):
+            text = rest + piece
+            ends = _record_ends(text, form)
+            cut = int(ends[-1]) + 1 if len(ends) else 0
+            rest = _shortened(text[cut:], form, longest)
+            if cut:
+                yield text[:cut], ends
+    if rest:
+        yield rest + b"\n", np.array([len(rest)])
+
+
+def _record_ends(text: bytes, form: CsvFormat) -> Places:
+    content = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(content == LINE_END)
+    if form.line_breaks:
+        ends = ends[np.searchsorted(np.flatnonzero(content == QUOTE_BYTE), ends) % 2 == 0]
+    return ends
+
+
+def _shortened(rest: bytes, form: CsvFormat, longest: int) -> bytes:
+    """The beginning of a record whose end is not read yet: what counts of it, and one byte that may be before its end.
+
+    The bytes that are dropped may hide an open quote, which then takes their place: its end is still the same line end.
+    """
+    dropped = rest[longest + 1 :]
+    return rest[: longest + 1] + (b'"' if form.line_breaks and dropped.count(b'"') % 2 else b"")
+
+
+# ---------------------------------------------------------------------- cells of records that are written
+
+
+def _separators(records: Records, separator: bytes, columns: int) -> tuple[Places, NDArray[np.bool_]]:
+    """For each record whether it is written properly, and of those that are, the places of all separators.
+
+    A proper record has the right number of cells, and quotes only around whole cells or doubled within them.
+    """
+    content = np.frombuffer(records.text, np.uint8)
+    separators = np.flatnonzero(content == separator[0])
+    proper = np.full(len(records.starts), True)
+    quotes = np.flatnonzero(content == QUOTE_BYTE)
+    if len(quotes):
+        numbers = _numbers(quotes, records)
+        paired = numbers % 2 == 0
+        proper = paired & ~_misplaced(content, records, quotes, numbers, separator[0])
+        separators = _outside_quotes(separators, quotes[np.repeat(paired, numbers)])
+    counts = _numbers(separators, records)
+    proper &= counts == columns - 1
+    if not proper.all():
+        separators = separators[np.repeat(proper, counts)]
+    return separators.reshape(np.count_nonzero(proper), columns - 1), proper
+
+
+def _outside_quotes(separators: Places, quotes: Places) -> Places:
+    """The separators that are not between two quotes of a pair; a record has quotes in pairs only."""
+    begins, ends = np.searchsorted(separators, quotes[0::2]), np.searchsorted(separators, quotes[1::2])
+    if (begins == ends).all():
+        return separators
+    size = len(separators) + 1
+    depth: Places = np.cumsum(np.bincount(begins, minlength=size) - np.bincount(ends, minlength=size))
+    return np.asarray(separators[depth[:-1] == 0])
+
+
+def _numbers(places: Places, records: Records) -> Places:
+    """How many of the places are in each record."""
+    return np.searchsorted(places, records.ends) - np.searchsorted(places, records.starts)
+
+
+def _misplaced(
+    content: NDArray[np.uint8], records: Records, quotes: Places, numbers: Places, separator: int
+) -> NDArray[np.bool_]:
+    """Whether a record has a quote that neither begins nor ends a cell and is not doubled."""
+    first = np.repeat(np.append(0, np.cumsum(numbers))[:-1], numbers)  # for each quote, its record's first
+    opens = (np.arange(len(quotes)) - first) % 2 == 0
+    before, after = content[quotes - 1], content[quotes + 1]  # a line end comes after every record
+    begins = (quotes == np.repeat(records.starts, numbers)) | (before == separator) | (before == QUOTE_BYTE)
+    finishes = (quotes + 1 == np.repeat(records.ends, numbers)) | (after == separator) | (after == QUOTE_BYTE)
+    wrong = np.append(0, np.cumsum(~np.where(opens, begins, finishes)))
+    last = np.cumsum(numbers)
+    return np.asarray(wrong[last] > wrong[last - numbers])
+
+
+def _column(records: Records, separators: Places, number: int) -> pa.Array:
+    """One column's cells as bytes, missing where they are empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    content = np.frombuffer(records.text, np.uint8)
+    starts = records.starts if number == 0 else separators[:, number - 1] + 1
+    ends = separators[:, number] if number < separators.shape[1] else records.ends
+    quoted = content[starts] == QUOTE_BYTE
+    places = np.stack([starts + quoted, ends - quoted], axis=1)
+    buffers = [None, pa.py_buffer(places), pa.py_buffer(records.text)]
+    # Every second part is a cell; the others are what lies between two cells.
+    parts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), places.size - 1, buffers)
+    column = parts.take(pa.array(np.arange(0, places.size, 2), mask=places[:, 0] == places[:, 1]))
+    return pc.replace_substring(column, b'""', b'"') if quoted.any() else column
+
+
+# ---------------------------------------------------------------------- cells of all other records
+
+
+def _one_by_one(records: Records, chosen: Places, form: CsvFormat, wanted: Sequence[int]) -> list[Any]:
+    import pyarrow as pa
+
+    lines = [cells_of(records.text[records.starts[row] : records.ends[row]], form.separator) for row in chosen]
+    columns = [[line[number] if number < len(line) else b"" for line in lines] for number in wanted]
+    return [
+        decoded_text(pa.array([cell or None for cell in cells], pa.large_binary()), form.encoding) for cells in columns
+    ]

@@ -1,0 +1,235 @@
+"""Data sets: folders of parquet files that all have the same columns, read as one table.
+
+The folders inside say what their files have, as in STATE-17/part-00000.parquet, but every file has all its columns, so
+that every program reads them with their types. (Where a column is only in the name of a folder, as in STATE=06,
+programs guess its type, and some read the number 6.)
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.documents import Malformed, Structure, Versioned, json_value, structured
+from prade.core.errors import DataError, PradeError
+from prade.core.files import replace_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The parquet files of a data set, in the order of their names; a DataError if there are none."""
+    found = sorted(path for path in folder.rglob("*.parquet") if not _hidden(path.relative_to(folder)))
+    if not found:
+        raise DataError(f"{folder} is a folder without parquet files; give a table file, or a folder of parquet files")
+    for path in found:
+        for each in path.relative_to(folder).parent.parts:
+            if "=" in each:
+                raise DataError(
+                    f"{folder} has a column in the names of its folders ({each}), which lose its type; write all "
+                    "columns into the files, as `prade sample --partitioned` does"
+                )
+    return found
+
+
+def read_parts(folder: Path, parts: Sequence[Path], columns: Sequence[str]) -> pa.Table:
+    """Some columns of the parts of a data set, part after part, without what their files note."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = [pq.read_table(path, columns=list(columns), partitioning=None) for path in parts]
+    try:
+        return pa.concat_tables([each.replace_schema_metadata(None) for each in tables])
+    except pa.ArrowInvalid:
+        raise DataError(f"the files in {folder} have different columns or types; write the data set again") from None
+
+
+def schema_of(path: Path) -> pa.Schema:
+    """The schema of a parquet file or of a data set; the share of copies is that of all its rows."""
+    import pyarrow.parquet as pq
+
+    if not path.is_dir():
+        return pq.read_schema(path)
+    parts = parts_of(path)
+    schemas = [pq.read_schema(part) for part in parts]
+    rows = [pq.read_metadata(part).num_rows for part in parts]
+    shares = [copied_share(schema) for schema in schemas]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares):
+        return schemas[0]
+    copied = sum(round(share * number) for share, number in zip(known, rows, strict=True))
+    return noted_share(schemas[0], copied, sum(rows))
+
+
+def folder_name(column: str, value: object) -> str:
+    """The name of the folder of the rows that have a value: `STATE-17`, whatever characters the value has.
+
+    >>> folder_name("PLACE", "a/b = c")
+    'PLACE-a%2Fb%20%3D%20c'
+    """
+    return f"{quote(column, safe='')}-{quote(str(value), safe='')}"[:200]
+
+
+def _hidden(path: Path) -> bool:
+    return any(each.startswith((".", "_")) for each in path.parts)
+
+
+# ---------------------------------------------------------------------- parquet files that prade writes for
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEADER = "prade"
+WEIGHT_FIELD = "prade:weight"  # name of the column of row weights
+
+
+def write_with_header(table: pa.Table, header: Mapping[str, Any], path: str | PathLike[str]) -> None:
+    """Write a table with its header."""
+    import pyarrow.parquet as pq
+
+    with replace_file(path) as temporary:
+        pq.write_table(table.replace_schema_metadata({HEADER: json.dumps(header, allow_nan=False)}), temporary)
+
+
+class IncompatibleFile(DataError):
+    """The file is intact, but another version of prade wrote it, or it was made from something else."""
+
+
+@contextmanager
+def damage_reported(path: str | PathLike[str], what: str, remedy: str) -> Iterator[None]:
+    """Raise every PradeError of the block as a DataError that names the file, what it should contain and the remedy."""
+    try:
+        yield
+    except IncompatibleFile:
+        raise
+    except PradeError as damage:
+        raise DataError(f"{path} does not contain {what}, or is damaged ({damage}); {remedy}") from None
+
+
+def read_header(table: pa.Table, kind: type[Structure], path: str | PathLike[str], newest: int) -> Structure:
+    """The header of a table that was read from a file; the version is checked before the rest."""
+    text = (table.schema.metadata or {}).get(HEADER.encode())
+    if text is None:
+        raise Malformed("the file has no header")
+    header = json_value(text)
+    if (version := structured(header, Versioned).format) > newest:
+        raise IncompatibleFile(
+            f"{path} has file format {version}, but this version of prade reads formats up to {newest}; update prade"
+        )
+    return structured(header, kind)
+
+
+def whole_numbers(table: pa.Table, name: str) -> NDArray[Any]:
+    """A column of integers without empty cells."""
+    import pyarrow as pa
+
+    return _numbers(table, name, pa.types.is_integer)
+
+
+def floats(table: pa.Table, name: str) -> NDArray[np.float64]:
+    """A column of doubles without empty cells."""
+    import pyarrow as pa
+
+    return _numbers(table, name, pa.types.is_float64)
+
+
+def _numbers(table: pa.Table, name: str, fits: Any) -> NDArray[Any]:
+    if table.column_names.count(name) != 1:
+        raise Malformed(f"the file has no column {name!r}, or has it twice")
+    cells = table[name]
+    if cells.null_count or not fits(cells.type):
+        raise Malformed(f"the column {name!r} has empty cells, or not the type with which it was written")
+    return np.asarray(cells.to_numpy())
+
+
+# ---------------------------------------------------------------------- refusing decompression bombs: small
+
+
+MOST_GROWTH = 1032  # no gzip file grows by a larger factor when it is decompressed
+HONEST_GROWTH = 200  # real tables of text stay below this factor, however repetitive they are
+ALWAYS = 2**30  # files of up to this many bytes, decompressed, are always accepted
+PIECE = 2**20
+
+
+def memory() -> int:
+    """The machine's memory in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def refuse_gzip_bomb(path: Path) -> None:
+    """Refuse a file that decompresses to more than `ALWAYS` bytes and more than `HONEST_GROWTH` times its size."""
+    size = path.stat().st_size
+    if size * MOST_GROWTH <= ALWAYS:
+        return
+    room = max(ALWAYS, size * HONEST_GROWTH)
+    try:
+        with gzip.open(path) as unpacked:
+            while room >= 0 and (piece := unpacked.read(PIECE)):
+                room -= len(piece)
+    except (EOFError, OSError, zlib.error):
+        return  # the reader will report what is wrong with the file
+    if room < 0:
+        raise DataError(
+            f"{path} decompresses to more than {HONEST_GROWTH} times its size, which no real table does; check the file"
+        )
+
+
+def refuse_parquet_bomb(path: Path, rows: int, columns: int) -> None:
+    """Refuse a file that declares more cells than the machine has bytes of memory."""
+    if rows * columns > memory():
+        raise DataError(
+            f"{path} declares {rows:,} rows of {columns} columns, more than fit in memory; check the file, or use one "
+            "with fewer rows"
+        )
+
+
+# ---------------------------------------------------------------------- the share of synthetic rows that are
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SHARE = b"prade:copied"
+
+
+def noted_share(schema: pa.Schema, copied: int, rows: int) -> pa.Schema:
+    """A schema that states the share of a table's rows that are copies; it stays with the table in parquet files."""
+    share = copied / rows if rows else 0.0
+    return schema.with_metadata({**(schema.metadata or {}), SHARE: str(share).encode()})
+
+
+def copied_share(schema: pa.Schema) -> float | None:
+    """The share of copies that a table's schema states; None if it states none."""
+    with suppress(ValueError):
+        stated = (schema.metadata or {}).get(SHARE)
+        share = None if stated is None else float(stated)
+        return share if share is None or 0 <= share <= 1 else None
+    return None
+
+
+def copies_in_words(share: float | None) -> str:
+    """How many of the synthetic rows are copies, in one sentence; the share is rounded down, so 100 % means all.
+
+    >>> copies_in_words(0.99999)
+    '99.9 % of the rows have, in every column but those of groups and person ids, the values of one public row.'
+    """
+    if share is None:
+        return "How many of the rows have exactly the values of one public row was not recorded."
+    percent = f"{math.floor(1000 * share) / 10:g} %"
+    return (
+        f"{percent} of the rows have, in every column but those of groups and person ids, the values of one public row."
+    )

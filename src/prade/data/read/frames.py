@@ -1,0 +1,390 @@
+"""The types that a public table declares, carried into the synthetic table: so programs read both as the same types.
+
+A parquet file has an Arrow type for each column, notes for polars beside it, and notes for pandas about all columns
+(such as `Int64`, whole numbers that may be missing). Those about the columns that are written are carried. An index of
+pandas is left out, because it numbers the rows of the public file. Other notes in a file's metadata describe that file
+and are not carried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from prade.core.errors import DataError
+from prade.data.declare.column import Column
+from prade.data.read.cells import PANDAS, Columns, one_piece, pandas_notes
+from prade.data.read.coding import NUMBER, numerals
+from prade.data.read.tables import column_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+Like = Literal["pyarrow", "pandas", "polars"]
+Frame: TypeAlias = "pa.Table | pd.DataFrame | pl.DataFrame"
+
+
+def check_like(like: str) -> None:
+    """Raise a DataError unless `like` names a kind of table that can be returned."""
+    if like not in get_args(Like):
+        raise DataError(f"like is {like!r}; use {', '.join(map(repr, get_args(Like)))}")
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredTypes:
+    """The types of a public table's columns: Arrow's, with their notes, and those of a pandas or polars frame.
+
+    `dictionaries` are the values of columns that are dictionary-encoded: the categories of pandas, in their order.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    dictionaries: Mapping[str, Any] = field(default_factory=dict)
+    of_frame: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, public: Any, table: pa.Table | Columns) -> DeclaredTypes:
+        """The types of a public table as it was given, and as the Arrow table that it was read as."""
+        import pyarrow as pa
+
+        schema = _schema_of_frame(public) or table.schema
+        fields = {each.name: each for each in schema if each.name in table.column_names}
+        coded = [name for name in table.column_names if pa.types.is_dictionary(table.schema.field(name).type)]
+        found = {name: one_piece(table[name]) for name in coded}  # plain, where texts had to be replaced
+        dictionaries = {name: cells.dictionary for name, cells in found.items() if pa.types.is_dictionary(cells.type)}
+        if hasattr(public, "dtypes") and hasattr(public, "columns"):  # pandas, polars
+            frame = {name: public[name].dtype for name in table.column_names}
+        else:
+            frame = _pandas_types(schema)
+        return cls(fields, pandas_notes(schema), dictionaries, frame)
+
+    def of_table(self, table: pa.Table) -> pa.Table:
+        """The same rows with these types and notes, in each column whose values allow that."""
+        import pyarrow as pa
+
+        arrays, fields = [], []
+        for name in table.column_names:
+            declared, cells = self.fields.get(name), table[name]
+            if declared is not None and pa.types.is_dictionary(declared.type):
+                cells = _encoded(cells, declared.type, self.dictionaries.get(name))
+            if declared is None or declared.type != cells.type:
+                declared = pa.field(name, cells.type)
+            fields.append(declared.with_nullable(declared.nullable or cells.null_count > 0))
+            arrays.append(cells)
+        return pa.table(arrays, schema=pa.schema(fields, self._metadata(fields, table.schema.metadata)))
+
+    def _metadata(self, fields: Sequence[pa.Field], own: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
+        """A table's own metadata, and the notes for pandas about its columns, where their types are as declared."""
+        kept = [each.name for each in fields if each.name in self.fields and self.fields[each.name].type == each.type]
+        metadata = {key: value for key, value in (own or {}).items() if key != PANDAS}
+        columns = [each for each in self.notes.get("columns", []) if each["field_name"] in kept]
+        if columns:
+            notes = {**self.notes, "index_columns": [], "columns": columns}
+            metadata[PANDAS] = json.dumps(notes).encode()
+        return metadata
+
+    def framed(self, table: pa.Table, like: Like) -> Frame:
+        """An Arrow table, converted to a frame with these types if `like` asks for one."""
+        check_like(like)
+        if like == "pandas":
+            return _to_pandas(table, self.of_frame)
+        return _to_polars(table, self.of_frame) if like == "polars" else table
+
+
+def common_schema(schemas: Sequence[pa.Schema], joined: pa.Schema) -> pa.Schema:
+    """The types of several files' joined rows, with the notes that all files have about a column, word for word.
+
+    Nullable whole numbers of different widths (`Int8` and `Int64`) are noted as those of the joined rows' width.
+    """
+    import pyarrow as pa
+
+    fields = []
+    for each in joined:
+        first, *others = (schema.field(each.name) for schema in schemas)
+        same = all(other.equals(first, check_metadata=True) for other in others) and first.type == each.type
+        fields.append(each.with_metadata(first.metadata if same else None))
+    notes = [pandas_notes(schema) for schema in schemas]
+    about = [{each["field_name"]: each for each in note.get("columns", [])} for note in notes]
+    columns = [_common_note([of.get(each.name) for of in about], each.type) for each in joined]
+    pandas = {**notes[0], "index_columns": [], "columns": [note for note in columns if note is not None]}
+    return pa.schema(fields, {PANDAS: json.dumps(pandas).encode()} if pandas["columns"] else None)
+
+
+def _common_note(notes: Sequence[dict[str, Any] | None], kind: pa.DataType) -> dict[str, Any] | None:
+    """What pandas is told about a column of several files; None if the files say different things."""
+    first, *others = notes
+    if all(other == first for other in others):
+        return first
+    nullable = all(note is not None and str(note.get("numpy_type")).startswith(("Int", "UInt")) for note in notes)
+    if first is None or not nullable or not str(kind).startswith(("int", "uint")):
+        return None
+    return {**first, "pandas_type": str(kind), "numpy_type": str(kind).replace("int", "Int").replace("u", "U")}
+
+
+def _schema_of_frame(public: Any) -> pa.Schema | None:
+    """The Arrow schema of a frame with its notes; None for other tables, and for frames that Arrow cannot describe."""
+    import pyarrow as pa
+
+    home = type(public).__module__.partition(".")[0]
+    with suppress(Exception):  # a frame may hold objects that raise anything
+        if home == "pandas":
+            return pa.Schema.from_pandas(public, preserve_index=False)
+        if home == "polars":
+            return public.head(0).to_arrow().schema
+    return None
+
+
+def _pandas_types(schema: pa.Schema) -> dict[str, Any]:
+    """The types as which pandas reads the columns that the notes describe; categories are in the rows themselves."""
+    described = {each["field_name"] for each in pandas_notes(schema).get("columns", [])}
+    if not described:
+        return {}
+    import pandas as pd
+
+    with suppress(Exception):  # pandas raises various errors for notes of other versions
+        types = schema.empty_table().to_pandas(ignore_metadata=False).dtypes
+        return {
+            str(name): kind
+            for name, kind in types.items()
+            if name in described and not isinstance(kind, pd.CategoricalDtype)
+        }
+    return {}
+
+
+def _encoded(cells: Any, kind: pa.DictionaryType, dictionary: Any) -> Any:
+    """Plain cells with a dictionary encoding: the public dictionary's values first, then those that it lacks."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if cells.type != kind.value_type or dictionary is None:
+        return cells
+    cells = one_piece(cells)
+    seen = cells.drop_null().unique()
+    values = pa.concat_arrays([dictionary, seen.filter(pc.invert(pc.is_in(seen, value_set=dictionary)))])
+    indices = pc.index_in(cells, value_set=values)
+    with suppress(pa.ArrowInvalid):  # more values than the index type can number
+        indices = indices.cast(kind.index_type)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)])
+
+
+def _to_pandas(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    nullable = {
+        getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")()
+        for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    }
+    nullable[pa.bool_()] = pd.BooleanDtype()
+    frame = {}
+    for name, cells in zip(table.column_names, table.columns, strict=True):
+        # Integers with missing cells stay integers.
+        series = cells.to_pandas(types_mapper=nullable.get if cells.null_count else None)
+        dtype = frame_types.get(name)
+        if isinstance(dtype, pd.CategoricalDtype):
+            extra = [value for value in series.dropna().unique() if value not in dtype.categories]
+            dtype = pd.CategoricalDtype([*dtype.categories, *extra], dtype.ordered)
+        if dtype is not None and not _is_polars(dtype):
+            # If the public type cannot hold missing cells or one of the values, keep the type that can.
+            with suppress(TypeError, ValueError):
+                series = series.astype(dtype)
+        frame[name] = series
+    return pd.DataFrame(frame)
+
+
+def _to_polars(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
+    import polars as pl
+
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    for name, dtype in frame_types.items():
+        if _is_polars(dtype) and name in frame.columns and frame[name].dtype != dtype:
+            with suppress(pl.exceptions.PolarsError):  # the public type may not allow all of the values
+                frame = frame.with_columns(frame[name].cast(dtype))
+    return frame
+
+
+def _is_polars(dtype: Any) -> bool:
+    return type(dtype).__module__.startswith("polars")
+
+
+# ---------------------------------------------------------------------- whether two tables in memory are one,
+
+
+def is_lazy(table: Any) -> bool:
+    """Whether a table is a LazyFrame of polars, whose rows are yet to be computed."""
+    return type(table).__name__ == "LazyFrame"
+
+
+class Region(NamedTuple):
+    """The memory of some cells, addressed in bits because Arrow keeps eight true/false cells in a byte.
+
+    `cells` is an array that may have gaps.
+    """
+
+    start: int
+    end: int
+    cells: Any = None
+
+    def shares(self, other: Region) -> bool:
+        """Whether some cell is in both regions."""
+        if not (self.start < other.end and other.start < self.end):
+            return False
+        return self.cells is None or other.cells is None or bool(np.shares_memory(self.cells, other.cells))
+
+
+def shared_memory(private: Any, public: Any) -> str | None:
+    """What two tables in memory share: the object itself, or memory that holds cells of a column in both."""
+    if private is public:
+        return "they are the same object"
+    # All arrays are kept until the end: the memory of a freed one might be reused for the next.
+    theirs, own = _columns(public), _columns(private)
+    regions = [region for cells in theirs.values() for region in _regions(cells)]
+    starts, ends = (np.array([region[side] for region in regions], np.int64) for side in (0, 1))
+    for name, cells in own.items():
+        for region in _regions(cells):
+            near = np.flatnonzero((starts < region.end) & (ends > region.start))
+            if any(region.shares(regions[each]) for each in near):
+                return f"they share the memory of column {name!r}"
+    return None
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    """The columns of a table as arrays, without copying them; none for a table that holds no rows itself."""
+    table = _collected(table) if is_lazy(table) else table
+    if table is None:
+        return {}
+    return {name: _array(table[name]) for name in column_names(table)}
+
+
+def _collected(lazy: Any) -> Any:
+    """The table of a LazyFrame that is already in memory; None if files would have to be read again."""
+    with suppress(Exception):  # its error might quote cells; opening the source has already reported what it may
+        return lazy.collect() if " SCAN " not in lazy.explain(optimized=False) else None
+    return None
+
+
+def _array(column: Any) -> Any:
+    """A column's cells as its library stores them, without a conversion, which could fail and quote a cell."""
+    import pyarrow as pa
+
+    if isinstance(column, (list, np.ndarray, pa.Array, pa.ChunkedArray)):
+        return column
+    if hasattr(column, "to_arrow"):  # polars
+        import polars as pl
+
+        with suppress(Exception):  # types that Arrow lacks, such as Int128
+            return column.to_arrow(compat_level=pl.CompatLevel.newest())  # older levels copy texts
+        return ()
+    if isinstance(getattr(column, "dtype", None), np.dtype):  # pandas, from here on
+        return column.to_numpy()
+    stored = getattr(column, "array", column)
+    inner = (getattr(stored, name, None) for name in ("_pa_array", "_ndarray", "_data"))  # pandas has no public names
+    return next((each for each in inner if isinstance(each, (np.ndarray, pa.Array, pa.ChunkedArray))), stored)
+
+
+def _regions(column: Any) -> Iterator[Region]:
+    """The memory of a column's cells; nothing if it has no cells or does not tell where they are."""
+    if isinstance(column, np.ndarray) and column.size:
+        steps = [(size - 1) * step for size, step in zip(column.shape, column.strides, strict=True)]
+        address = column.__array_interface__["data"][0]
+        first, last = (address + sum(cut(0, step) for step in steps) for cut in (min, max))
+        yield Region(8 * first, 8 * (last + column.itemsize), column)
+    elif isinstance(column, np.ndarray) or not hasattr(column, "__len__") or not len(column):
+        return
+    elif hasattr(column, "chunks"):
+        for chunk in column.chunks:
+            yield from _regions(chunk)
+    elif hasattr(column, "buffers"):
+        yield from _arrow_regions(column)
+    else:
+        yield Region(8 * id(column), 8 * id(column) + 1)
+
+
+def _arrow_regions(cells: Any) -> Iterator[Region]:
+    """The memory of an Arrow array's cells, or of what refers to each: an offset, a view, the code of a dictionary."""
+    import pyarrow.types as kinds
+
+    cells = getattr(cells, "storage", cells)  # of an extension type
+    cells = getattr(cells, "indices", cells)  # of a dictionary, whose values two tables may rightly share
+    if kinds.is_struct(cells.type):
+        for number in range(cells.type.num_fields):
+            yield from _regions(cells.field(number))
+        return
+    bits = _bits(cells.type)
+    buffers = cells.buffers()
+    if bits and len(buffers) > 1 and buffers[1] is not None:  # the first buffer marks missing cells
+        start = 8 * buffers[1].address + bits * cells.offset
+        yield Region(start, start + bits * len(cells))
+
+
+def _bits(kind: Any) -> int:
+    """Bits per cell in the data buffer of an Arrow type; 0 for types that have no such buffer."""
+    import pyarrow.types as kinds
+
+    if kinds.is_fixed_size_list(kind) or kinds.is_run_end_encoded(kind) or kinds.is_null(kind):
+        return 0
+    if kinds.is_union(kind):
+        return 8
+    if str(kind) in ("string_view", "binary_view"):
+        return 128
+    if kinds.is_large_string(kind) or kinds.is_large_binary(kind) or kinds.is_large_list(kind):
+        return 64
+    if kinds.is_string(kind) or kinds.is_binary(kind) or kinds.is_list(kind) or kinds.is_map(kind):
+        return 32
+    return (
+        int(kind.bit_width)
+        if kinds.is_primitive(kind) or kinds.is_fixed_size_binary(kind) or kinds.is_decimal(kind)
+        else 0
+    )
+
+
+# ---------------------------------------------------------------------- types that a database declares: what
+
+
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+Kind = Literal["number", "boolean", "date", "text", "other", "unreadable"]
+
+
+@dataclass(frozen=True)
+class DeclaredType:
+    """The type that a database declares for a column, in the database's words, and what cells of it can be."""
+
+    words: str
+    kind: Kind
+
+    def misfit(self, column: Column | None) -> str | None:
+        """Why no cell of this type can have a value of the column, or be a person's id (None); None if some can."""
+        if self.kind == "unreadable":
+            return f"prade cannot read the table's type {self.words}; convert it"
+        if column is None or self.kind == "text" or column.size == 1:
+            return None
+        if column.value_type == "str":
+            return self._unlike_texts(column)
+        wanted = "dates" if column.dates else "numbers"
+        if self.kind == "other" or (self.kind == "date") != column.dates:
+            return f"the schema has {wanted}, but the table has the type {self.words}; convert it"
+        return None
+
+    def _unlike_texts(self, column: Column) -> str | None:
+        texts = [str(value) for value in (numerals(column) if self.kind == "number" else column.values)]
+        alike = {
+            "number": lambda text: re.match(NUMBER, text) is not None,
+            "boolean": lambda text: text in ("true", "false"),
+            "date": lambda text: DATE.match(text) is not None,
+            "other": lambda text: True,
+        }[self.kind]
+        if any(map(alike, texts)):
+            return None
+        return (
+            f"no cell of the table's type {self.words} can equal a listed value (the first is {column.values[0]!r}); "
+            "write the values as the table does, or convert the column"
+        )

@@ -1,0 +1,487 @@
+"""Reading and writing tables: pandas, polars, pyarrow, dicts of arrays, parquet and CSV files, all as pyarrow tables.
+
+The rows may be private, so no error raised here contains a cell or a line of a file. If a column's type is known only
+from its cells (CSV, Python objects), it is not guessed for private rows: one more row could change it for all others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import weakref
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prade.core.errors import DataError, closest, names_of
+from prade.core.files import replace_file
+from prade.data.read.cells import (
+    Columns,
+    clean_text,
+    is_missing,
+    is_text,
+    object_cells,
+    one_piece,
+    text_of_characters,
+    texts_of,
+)
+from prade.data.read.csv import CsvFormat, first_line_outside, format_of, header_of
+from prade.data.read.files import refuse_gzip_bomb, refuse_parquet_bomb
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUFFIXES = (".parquet", ".csv", ".csv.gz")
+# Digits with a leading zero are a code, not a number ("06" is a state), so such a column stays text.
+WHOLE = r"^-?(0|[1-9][0-9]{0,17})$"
+DECIMAL = r"^-?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?$"
+HAS_DIGIT = r"^[^eE]*[0-9]"
+ISO_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+# Times without an offset, or in UTC: other offsets could move a time to another day.
+ISO_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
+
+
+def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool = True) -> pa.Table:
+    """Read any table or file as a pyarrow table; with `columns`, only these. All tables enter prade through here.
+
+    A CSV column becomes integers, numbers, Booleans, dates or times if all its cells can be read as such, and text
+    otherwise. An empty cell is missing; digits with a leading zero are a code and stay text. A column of Python objects
+    gets the type that fits all of them, or becomes text.
+
+    With ``guess=False``, no cell influences how another is read: CSV columns stay text, and in a column of Python
+    objects each cell keeps its own type (an Arrow union). Types that a file or frame declares are kept either way.
+    """
+    if isinstance(source, (str, PathLike)):
+        return _read_file(Path(source), columns, guess, format_of(source))
+    names = column_names(source)
+    chosen = _chosen(names, columns, "the table")
+    if isinstance(source, Columns):
+        return source.table(chosen)
+    import pyarrow as pa
+
+    from prade.data.read.cells import replace_invalid_utf8
+
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.Table):
+        return replace_invalid_utf8(source.select(chosen))
+    arrays = [_arrow_column(source, name, guess) for name in chosen]
+    if len({len(array) for array in arrays}) > 1:
+        raise DataError("the columns differ in length; give columns of equal length")
+    return pa.table(arrays, names=chosen)
+
+
+def table_columns(source: Any) -> pa.Table | Columns:
+    """As `read_table` without guessed types; of parquet files and data sets, one column at a time."""
+    from prade.data.read.files import parts_of, read_parts
+
+    path = Path(source) if isinstance(source, (str, PathLike)) else None
+    if isinstance(source, Columns):
+        return source
+    if path is None or not path.exists() or not (path.is_dir() or table_suffix(path) == ".parquet"):
+        return read_table(source, guess=False)
+    parts = parts_of(path) if path.is_dir() else [path]
+    schema = parquet_schema(parts[0])
+    names = column_names(schema.empty_table())
+    if not path.is_dir():
+        return Columns(names, lambda name: read_table(path, [name], guess=False), schema)
+
+    def read(name: str) -> pa.Table:
+        with file_damage_reported(path):
+            return read_parts(path, parts, [name])
+
+    return Columns(names, read, schema)
+
+
+def column_names(source: Any) -> list[str]:
+    """Names of the columns of a table in memory."""
+    if isinstance(source, Mapping):
+        names = list(source)
+    elif hasattr(source, "column_names"):  # pyarrow
+        names = list(source.column_names)
+    elif hasattr(source, "columns") and hasattr(source, "dtypes"):  # pandas, polars
+        names = list(source.columns)
+    else:
+        raise DataError(
+            f"a {type(source).__name__} is not a table; give a pandas, polars or pyarrow table, "
+            "a dict of arrays, or the path of a parquet or CSV file"
+        )
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(f"column names must be text, got {name!r}; rename the column")
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"the table has two columns named {repeated!r}; rename one")
+    return names
+
+
+def _chosen(names: Sequence[str], columns: Sequence[str] | None, where: str) -> list[str]:
+    if columns is None:
+        return list(names)
+    chosen = list(names_of(columns))
+    for name in chosen:
+        if name not in names:
+            raise DataError(f"{where} has no column {name!r}{closest(name, names)}")
+    return chosen
+
+
+def _arrow_column(source: Any, name: str, guess: bool) -> pa.Array:
+    import pyarrow as pa
+
+    values = source[name]
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if hasattr(values, "to_arrow"):  # polars
+        if str(values.dtype) != "Object":  # Arrow would read such cells as memory addresses
+            with suppress(Exception):  # Arrow does not have all types
+                return values.to_arrow()
+        values = values.to_list()
+    if not guess and not _declares_type(values):
+        return object_cells(values)
+    with suppress(Exception):  # Arrow refuses mixed Python objects with various errors, which would quote a cell
+        return pa.array(values, from_pandas=True)
+    return pa.array([_cell_text(cell) for cell in values], type=pa.string()) if guess else object_cells(values)
+
+
+def _declares_type(values: Any) -> bool:
+    """Whether the column itself has a type, rather than only its cells."""
+    kind = getattr(values, "dtype", object)
+    kind = getattr(getattr(kind, "categories", None), "dtype", kind)
+    return np.dtype(object) != kind
+
+
+def _cell_text(cell: Any) -> str | None:
+    """A cell of a public column of mixed Python objects, as text."""
+    if is_missing(cell):
+        return None
+    if isinstance(cell, (bool, np.bool_)):
+        return "true" if cell else "false"
+    if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
+        return str(int(cell))
+    try:
+        return text_of_characters(str(cell))
+    except Exception:  # an object may raise anything here; that must not affect the other rows
+        return type(cell).__name__
+
+
+# ---------------------------------------------------------------------- files
+
+
+def table_suffix(path: Path) -> str:
+    """The suffix of a table file, which tells its format."""
+    for suffix in SUFFIXES:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise DataError(f"{path} is not a table file; give a file that ends in {', '.join(SUFFIXES)}")
+
+
+def require_csv(path: str | PathLike[str]) -> str:
+    """The suffix of a CSV file; other formats are refused, because spreadsheets do not run formulas from them."""
+    suffix = table_suffix(Path(path))
+    if suffix == ".parquet":
+        raise DataError("spreadsheet-safe is for CSV files only; leave it out, because parquet files do not need it")
+    return suffix
+
+
+def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
+    from prade.data.read.cells import replace_invalid_utf8
+
+    suffix = ".parquet" if path.is_dir() else table_suffix(path)
+    if not path.exists():
+        raise DataError(f"there is no file {path}; check the path")
+    with file_damage_reported(path):
+        if suffix == ".parquet":
+            return replace_invalid_utf8(_read_parquet(path, columns))
+        if suffix == ".csv.gz":
+            refuse_gzip_bomb(path)
+        return _read_csv(path, columns, guess, form)
+
+
+@contextmanager
+def file_damage_reported(path: Path) -> Iterator[None]:
+    """Raise what readers say about a file as a DataError: their own messages would quote a line of the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except PermissionError:
+        raise DataError(f"You don't have permission to read {path}; ask for access, or use another file") from None
+    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeError):
+        kind = "parquet" if path.is_dir() else table_suffix(path)[1:]
+        raise DataError(f"{path} is not a well-formed {kind} file; create it again or convert it") from None
+
+
+def parquet_schema(path: Path) -> pa.Schema:
+    """The schema of a parquet file."""
+    import pyarrow.parquet as pq
+
+    with file_damage_reported(path):
+        return pq.read_schema(path)
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
+    """A parquet file, or a folder of such files that have the same columns."""
+    import pyarrow.parquet as pq
+
+    from prade.data.read.files import parts_of, read_parts, schema_of
+
+    parts = parts_of(path) if path.is_dir() else [path]
+    chosen = _chosen(column_names(parquet_schema(parts[0]).empty_table()), columns, str(path))
+    refuse_parquet_bomb(path, sum(pq.read_metadata(part).num_rows for part in parts), len(chosen))
+    if not path.is_dir():
+        return pq.read_table(path, columns=chosen)
+    return read_parts(path, parts, chosen).replace_schema_metadata(schema_of(path).metadata)
+
+
+def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
+    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+    read = csv.ReadOptions(encoding=form.encoding)
+    with csv_damage_reported(path, form):
+        with csv.open_csv(path, read, parse) as reader:
+            names = column_names(reader.schema.empty_table())
+        chosen = _chosen(names, columns, str(path))
+        # In a text column, a cell that is not valid UTF-8 would be an error.
+        kinds = dict.fromkeys(chosen, pa.dictionary(pa.int32(), pa.string() if guess else pa.binary()))
+        convert = csv.ConvertOptions(
+            include_columns=chosen, column_types=kinds, null_values=[""], strings_can_be_null=True
+        )
+        table = csv.read_csv(path, read, parse, convert)
+    typed = guess_type if guess else text_of_coded_bytes
+    return pa.table([typed(one_piece(table[name])) for name in chosen], names=chosen)
+
+
+@contextmanager
+def csv_damage_reported(path: Path, form: CsvFormat) -> Iterator[None]:
+    """Say which line is not text in the declared encoding, if that is what is wrong with a file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, UnicodeError):
+        if (line := first_line_outside(path, form.encoding)) is None:
+            raise
+        raise DataError(
+            f"{path} is not text in the encoding {form.encoding}: line {line:,} is the first that is not",
+            remedy="encoding",
+        ) from None
+
+
+def with_types(table: pa.Table) -> pa.Table:
+    """Give a table that was read with ``guess=False`` the types that ``guess=True`` would have given."""
+    import pyarrow as pa
+
+    def typed(cells: pa.ChunkedArray) -> Any:
+        return guess_type(one_piece(cells)) if cells.type == pa.dictionary(pa.int32(), pa.string()) else cells
+
+    return pa.table([typed(cells) for cells in table.columns], names=table.column_names)
+
+
+def text_of_coded_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
+    """A column of bytes as text; cells that are not text are unlike any text (`clean_text`)."""
+    import pyarrow as pa
+
+    texts = clean_text(coded.dictionary.view(pa.string()))
+    return pa.DictionaryArray.from_arrays(coded.indices, texts.cast(pa.string()))
+
+
+def guess_type(coded: pa.DictionaryArray) -> pa.Array:
+    """A column of text, converted to the narrowest type that fits all of its cells."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = coded.dictionary
+
+    def every(pattern: str) -> bool:
+        return bool(len(texts)) and bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
+
+    target = pa.string()
+    if every(WHOLE):
+        target = pa.int64()
+    elif every(DECIMAL) and every(HAS_DIGIT):
+        target = pa.float64()
+    elif len(texts) <= 2 and every("^([Tt]rue|TRUE|[Ff]alse|FALSE)$"):
+        target, texts = pa.bool_(), pc.utf8_lower(texts)
+    elif every(ISO_DATE):
+        target = pa.date32()
+    elif every(f"{ISO_TIME}$") or every(f"{ISO_TIME}Z$"):
+        fraction = pc.max(pc.binary_length(pc.replace_substring_regex(texts, r"^[^.]*\.?|Z$", ""))).as_py()
+        unit = ("s", "ms", "us", "ns")[-(-fraction // 3)]
+        target = pa.timestamp(unit, "UTC" if every("Z$") else None)
+    with suppress(pa.ArrowInvalid):  # digits that look like a date but are not one stay text
+        texts = texts.cast(target)
+    return texts.take(coded.indices)
+
+
+def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
+    """Write a table as parquet, CSV or gzipped CSV, depending on the suffix of `path`.
+
+    `spreadsheet_safe` is explained in `prade.data.read.tables`.
+    """
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as pq
+
+    suffix = require_csv(path) if spreadsheet_safe else table_suffix(Path(path))
+    content = read_table(table)
+    with replace_file(path) as temporary:
+        if suffix == ".parquet":
+            pq.write_table(content, temporary)
+            return
+        compression = "gzip" if suffix == ".csv.gz" else None
+        with pa.output_stream(str(temporary), compression=compression) as stream:
+            csv.write_csv(csv_cells(content, spreadsheet_safe=spreadsheet_safe), stream)
+
+
+def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
+    """The table as it is written to a CSV file."""
+    import pyarrow as pa
+
+    # The CSV writer does not support dictionary encoding.
+    plain = pa.table([plain_cells(column) for column in table.columns], names=table.column_names)
+    return quoted(plain) if spreadsheet_safe else plain
+
+
+def plain_cells(column: Any) -> Any:
+    """The column without dictionary encoding."""
+    import pyarrow as pa
+
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def group_cells(source: Any, name: str, table: pa.Table | None = None) -> pa.ChunkedArray:
+    """A column of a public list of groups. Times in a CSV file stay text, because groups are compared as text.
+
+    `table` is what `read_table(source)` gave, if the source has been read already.
+    """
+    import pyarrow as pa
+
+    cells = (read_table(source, [name]) if table is None else table)[name]
+    if pa.types.is_timestamp(cells.type) and isinstance(source, (str, PathLike)):
+        return read_table(source, [name], guess=False)[name]
+    return cells
+
+
+def distinct_values(column: Any) -> list[Any]:
+    """The distinct cells in order of appearance; whole floats as whole numbers, times as text."""
+    import pyarrow as pa
+
+    from prade.data.read.cells import python_values
+
+    cells = plain_cells(column)
+    values = python_values((texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique())
+    if all(isinstance(value, float) and value.is_integer() for value in values):
+        return [int(value) for value in values]
+    return values
+
+
+# ---------------------------------------------------------------------- a large public CSV file, read once and
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_AT_ONCE = 100_000
+
+
+def csv_columns(path: Path, form: CsvFormat) -> Columns:
+    """The columns of a CSV file as `read_table` reads them without guessing types."""
+    import pyarrow.parquet as pq
+
+    if path.name.lower().endswith(".gz"):
+        refuse_gzip_bomb(path)
+    handle, name = tempfile.mkstemp(prefix="prade-", suffix=".parquet")
+    os.close(handle)
+    waiting = Path(name)
+    try:
+        with file_damage_reported(path), csv_damage_reported(path, form):
+            header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
+            names = _write_cells(path, form, waiting)
+    except BaseException:
+        waiting.unlink(missing_ok=True)
+        raise
+
+    def read(column: str) -> pa.Table:
+        table = pq.read_table(waiting, columns=[column], read_dictionary=[column])
+        return table.set_column(0, column, text_of_coded_bytes(one_piece(table[column])))
+
+    columns = Columns(names, read)
+    weakref.finalize(read, waiting.unlink, missing_ok=True)
+    return columns
+
+
+def _write_cells(path: Path, form: CsvFormat, target: Path) -> list[str]:
+    """Copy the cells to a parquet file, as bytes, and return the names of the columns."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as pq
+
+    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+    read = csv.ReadOptions(encoding=form.encoding)
+    with csv.open_csv(path, read, parse) as reader:
+        names = column_names(reader.schema.empty_table())
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.binary()), null_values=[""], strings_can_be_null=True
+    )
+    schema = pa.schema([(name, pa.binary()) for name in names])
+    with csv.open_csv(path, read, parse, convert) as reader, pq.ParquetWriter(target, schema) as writer:
+        for table in _pieces(reader):
+            try:
+                writer.write_table(table)
+            except OSError as error:
+                raise DataError(
+                    f"temporary files cannot be written to {target.parent} ({error.strerror or error}): make room "
+                    "there, or set TMPDIR to another folder"
+                ) from None
+    return names
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Some of the batches together, so that there are not too many groups of rows."""
+    import pyarrow as pa
+
+    waiting, rows = [], 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS_AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+# ---------------------------------------------------------------------- protection against spreadsheet
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # the last four are full-width forms of the first four
+
+
+def quoted(table: pa.Table) -> pa.Table:
+    """The table with a single quote before such texts and column names; numbers are not changed.
+
+    >>> import pyarrow as pa
+    >>> quoted(pa.table({"A": ["=1+1", "1+1"], "B": [-1, 1]})).to_pylist()
+    [{'A': "'=1+1", 'B': -1}, {'A': '1+1', 'B': 1}]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [
+        pc.replace_substring_regex(column.cast(pa.large_string()), FORMULA, r"'\0") if is_text(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[re.sub(FORMULA, r"'\g<0>", name) for name in table.column_names])

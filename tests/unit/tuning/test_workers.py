@@ -1,0 +1,152 @@
+"""Rehearsals on workers: threads, processes and Dask find the same plan, whatever a batch has and whoever dies."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prade import Task, Unit, explore, plan
+from prade.core.execution import Execution, WorkersError
+from prade.privacy.budget import Budget
+from prade.tuning.candidates import Choice
+from prade.tuning.effort import Effort
+from prade.tuning.search import Draw, Draws
+from prade.tuning.tune import Stage, Tuner, _OnWorkers
+
+LEVELS = ["STATE", "PLACE"]
+COLUMNS = ["STATE", "PLACE", "SEX", "RACE"]
+DRAW = Draw(Choice((("SEX",),), ((0, ()),)), 0, 0)
+
+
+@pytest.fixture(scope="module")
+def small(data):
+    return replace(data, schema=data.schema.select(COLUMNS), public=data.public.select(COLUMNS))
+
+
+@pytest.fixture(scope="module")
+def task(small):
+    return Task("people", small.schema, 5, Unit(1), LEVELS, small.groups)
+
+
+def outcome(task, small, execution):
+    """All that a search says, with one draw of noise: more take longer, and go the same way."""
+    tuner = Tuner(task, small.public, bias=None, most_draws=1, execution=execution)
+    tuned = tuner.tune(task.budget, Effort.of(600, progress=execution.progress))
+    said = tuned.plan, tuned.plan.to_toml(), tuned.settings, tuned.expected, tuned.finished, tuned.trials
+    return *said, tuned.draws, tuned.effort
+
+
+@pytest.fixture(scope="module")
+def here(task, small):
+    return outcome(task, small, Execution(2))
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def dask():
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install prade[cluster]")
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("number", [1, 7])
+def test_threads_find_the_same(task, small, here, number):
+    with ThreadPoolExecutor(number) as pool:
+        assert outcome(task, small, Execution(1, pool)) == here
+
+
+def test_processes_find_the_same(task, small, here, processes):
+    assert outcome(task, small, Execution(1, processes)) == here
+
+
+def test_dask_finds_the_same_though_a_worker_is_killed_in_the_middle(task, small, here, dask):
+    pids = list(dask.run(os.getpid).values())
+    killer = threading.Timer(0.5, lambda: os.kill(pids[0], signal.SIGKILL))
+
+    def begun(*_):
+        if not killer.is_alive() and not killer.finished.is_set():
+            killer.start()
+
+    assert outcome(task, small, Execution(1, dask.get_executor(), begun)) == here
+    killer.join()
+
+
+def test_plan_and_explore_take_an_executor(task, small, processes):
+    """The effort ends the search before its end, at the same place with and without workers."""
+    made = plan(task, small.public, effort=0.4, execution=Execution(1, processes))
+    assert "Not every candidate was tried with effort 0.4" in made.expected.advice
+    assert made.to_toml() == plan(task, small.public, effort=0.4).to_toml()
+    (explored,) = explore(task, small.public, [5], effort=0.4, execution=Execution(1, processes)).plans
+    assert explored.to_toml() == made.to_toml()
+
+
+class Noted(ThreadPoolExecutor):
+    """Another machine: what it is sent is a copy, whose size is noted."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.sizes = []
+
+    def submit(self, *arguments):
+        sent = pickle.dumps(arguments)
+        self.sizes.append(len(sent))
+        return super().submit(*pickle.loads(sent))
+
+
+def test_the_public_rows_travel_once_and_without_their_numbers(task, small, monkeypatch):
+    tuner = Tuner(task, small.public, execution=Execution(1))
+    pool = Noted()
+    workers = _OnWorkers(tuner.stage, Execution(1, pool))
+    monkeypatch.setattr("prade.tuning.tune.ThreadPoolExecutor", ())  # so that this pool is not taken for one of threads
+    draws = [DRAW, replace(DRAW, seed=1), replace(DRAW, seed=2)]
+    first, *others = (next(workers.errors(Budget.pure(5), [draw])) for draw in draws)
+    np.testing.assert_array_equal(first, tuner.stage.errors(Budget.pure(5), DRAW))
+    asked, with_rows, *later = pool.sizes
+    assert asked < 3_000 < with_rows
+    assert [size < 3_000 for size in later] == [True] * len(others)
+    assert workers.stage.rehearsal.stand_ins[0].public.numbers == {}
+
+
+def test_a_pool_that_dies_is_an_error_in_words(task, small):
+    class Deadly(Stage):
+        def __reduce__(self):
+            return os._exit, (1,)
+
+    pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+    workers = _OnWorkers(Tuner(task, small.public).stage, Execution(1, pool))
+    workers.stage = Deadly(workers.stage.rehearsal, task)
+    with pool, pytest.raises(WorkersError, match="the workers have stopped"):
+        workers.errors(Budget.pure(5), [DRAW])
+
+
+def test_what_is_expected_fills_the_workers_and_each_draw_is_made_and_counted_once():
+    batches = []
+
+    def rehearsed(draws):
+        batches.append([draw.seed for draw in draws])
+        return [np.array([float(draw.seed)]) for draw in draws]
+
+    def draw(seed):
+        return replace(DRAW, seed=seed)
+
+    draws = Draws(rehearsed, lambda draw: 10.0 + draw.seed, lambda: 3)
+    draws.expect(draw(seed) for seed in (1, 0, 2, 3))
+    assert [draws.errors(draw(seed))[0] for seed in (0, 1, 1, 2, 4)] == [0, 1, 1, 2, 4]
+    draws.make([draw(4), draw(5), draw(5)])
+    assert batches == [[0, 1, 2], [4, 3], [5]]
+    assert (draws.asked, draws.done) == (4, 10 + 11 + 12 + 14)
+    assert draws.work([draw(0), draw(5)]) == 15
