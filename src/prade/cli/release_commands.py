@@ -19,13 +19,7 @@ from prade.cli.options import (
     said_paths,
     worker_options,
 )
-from prade.cli.planning_commands import (
-    as_json,
-    facts_of,
-    planning,
-    spending,
-    task_of,
-)
+from prade.cli.plan_commands import as_json, facts_of, planning, spending, task_of
 from prade.core.errors import DataError
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS
 

@@ -23,7 +23,6 @@ from prade.release.release import Measurement
 
 PATIENCE = 25  # steps; if answers that must hold exactly still do not, a linear programme decides whether they can
 
-SIZE_OF_GAUSSIAN = math.sqrt(2.0 / math.pi)  # the mean of |x| for a standard normal x
 STIFF = 1e3  # bounds on multipliers above this: the dual is nearly piecewise linear, and a climb may get stuck
 
 _REASON = {
@@ -74,8 +73,7 @@ class Answers:
         residuals = self._by_part(np.abs(masses - self.y) * self.total).tolist()
         scales = self._by_part(np.concatenate([m.scale for m in self.measurements])).tolist()
         for m, far, scale, lost in zip(self.measurements, residuals, scales, self.unreachable(), strict=True):
-            # expected size of the noise: b for Laplace, sigma sqrt(2 / pi) for Gaussian
-            size = scale if m.law == "laplace" else scale * SIZE_OF_GAUSSIAN
+            size = scale * m.law.mean_size
             units = far / size if size > 0 else (0.0 if far <= 1e-6 * self.total else math.inf)
             result.append(PartFit(m.part.name, far, units, lost))
         return tuple(result)

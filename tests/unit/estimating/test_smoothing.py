@@ -14,7 +14,7 @@ from prade.estimating.levels.totals import (
     totals_variance,
 )
 from prade.estimating.levels.variation import PublicVariation
-from prade.planning.questions import SMALLEST_VARIANCE
+from prade.privacy.noise_law import SMALLEST_VARIANCE
 
 
 def world(generator, groups=40, rows=60, sizes=(4, 3)):

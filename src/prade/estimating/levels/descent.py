@@ -46,6 +46,7 @@ from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
+from prade.privacy.noise_law import GAUSSIAN
 from prade.queries.parts import Part
 from prade.release.release import Release
 
@@ -224,7 +225,7 @@ class LevelGroups:
         # Sums and smoothed answers are nearly Gaussian. MAP takes raw Laplace answers as Gaussian, too: the mode under
         # their own law meets most of them exactly, noise included, and is further from the truth.
         own_law = descent.estimator is not None and level == len(descent.plan.levels) - 1
-        self.method = Method(level, estimator, descent.plan.law if own_law else "gaussian")
+        self.method = Method(level, estimator, descent.plan.law if own_law else GAUSSIAN)
 
     def __len__(self) -> int:
         return len(self.answers.totals)

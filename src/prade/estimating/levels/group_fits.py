@@ -24,7 +24,7 @@ from prade.estimating.estimate import Estimate
 from prade.estimating.layout import Layout
 from prade.estimating.levels.foundation import Foundation, Tilt
 from prade.estimating.levels.resemblance import resemblance
-from prade.privacy.budget import Law
+from prade.privacy.noise_law import NoiseLaw
 from prade.release.derived_files import FinishedBatches, keep_batch
 from prade.release.release import Measurement
 
@@ -48,7 +48,7 @@ class Method:
 
     level: int
     estimator: Estimator
-    law: Law
+    law: NoiseLaw
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +145,9 @@ def _made(foundation: Foundation, tilt: Tilt, estimate: Estimate, layout: Layout
     return Made(tilt, report.status.value, report.kl, report.gap, masses)
 
 
-def measurements_of(layout: Layout, answers: GroupAnswers, law: Law) -> list[Measurement]:
+def measurements_of(layout: Layout, answers: GroupAnswers, law: NoiseLaw) -> list[Measurement]:
     """A group's answers as estimators take them: counts, and the scale of their noise."""
-    per_scale = np.sqrt(2.0) if law == "laplace" else 1.0  # standard deviations per unit of scale
+    per_scale = np.sqrt(law.unit_variance)  # standard deviations per unit of scale
     counts, scales = answers.rows * answers.share, answers.rows * answers.deviation / per_scale
     return Measurement.of_parts(layout.workload.parts, counts, scales, law)
 
