@@ -1,4 +1,4 @@
-"""What the page says about a release: headline and tiles, questions and their noise, provenance, and the methodology."""
+"""What the page says about a release: headline and tiles, questions and noise, provenance, and the methodology."""
 
 from __future__ import annotations
 
