@@ -24,7 +24,6 @@ from prade.cli.options import (
 )
 from prade.cli.plan_commands import facts_of
 from prade.core.errors import DataError
-from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS
 
 if TYPE_CHECKING:
     from prade.data.public.table import PublicTable
@@ -229,7 +228,7 @@ def _need_writable_estimates(release: Release, anew: bool = False) -> None:
     "--output",
     type=FILE,
     help="File to write, .parquet or .csv, or a folder for a data set, with / at its end. "
-    f"[default: RELEASE/{SYNTHETIC}, with more than 5 million rows RELEASE/{SYNTHETIC_PARTS}/]",
+    "[default: RELEASE/synthetic.parquet, with more than 5 million rows RELEASE/synthetic/]",
 )
 @click.option(
     "--partitioned",
@@ -265,7 +264,7 @@ def sample(
     release = Release.load(release_folder)
     form: dict[str, Any] = {"partitioned": partitioned, "spreadsheet_safe": spreadsheet_safe}
     target = Output.of(release, output, **form)
-    need_folder(release.path / SYNTHETIC if target is None else target.path)  # fail before the work
+    need_folder(release.path / "synthetic" if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
     table, used = public_table(release.plan, public)
     with where.execution() as execution:
