@@ -45,7 +45,7 @@ LONGEST = (
     "tests/unit/cli/test_demo.py",
     "tests/property/test_noninterference.py",
     "tests/integration/test_dask.py",
-    "tests/unit/tuning/test_stage.py",
+    "tests/unit/tuning/test_workers.py",
     "tests/faults/test_synthesize_faults.py",
     "tests/statistical/test_release_noise.py",
     "tests/unit/measuring/test_secrets.py",

@@ -19,13 +19,7 @@ from prade.cli.options import (
     said_paths,
     worker_options,
 )
-from prade.cli.planning_commands import (
-    as_json,
-    facts_of,
-    planning,
-    spending,
-    task_of,
-)
+from prade.cli.plan_commands import as_json, facts_of, planning, spending, task_of
 from prade.core.errors import DataError
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS
 
@@ -115,7 +109,7 @@ def _measured(release: Release, output: str, ledger: Ledger, spent: bool) -> tup
         "private_table_read": spent,
         "remaining": left.to_dict(),
         "ledger": str(ledger.path),
-        "head": statement.head and statement.head.to_dict(),
+        "head": statement.head.to_dict(),
         "promise": plan.promise(),
     }
     price = (

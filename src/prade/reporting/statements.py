@@ -235,7 +235,7 @@ def public_files(plan: Plan) -> list[dict[str, str | None]]:
 
 
 def _ledger(release: Release) -> dict[str, Any]:
-    """The entry that paid for the release, and the ledger that has it; version 0.1 named no ledger."""
+    """The entry that paid for the release, and the ledger that has it."""
     claim = claim_of(read_manifest(release.path))
     origin = claim.origin
     return {
