@@ -24,7 +24,7 @@ from prade import Budget, Ledger, Plan, Release, Settings, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution
 from prade.data.declare.groups import Groups
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import CensusYears, census_years

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from prade import Schema, Workload
-from prade.data.encoding import Coded, encode
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior, encode
 from prade.data.read.tables import read_table
 from prade.estimating.layout import Layout
 from prade.release.release import Measurement

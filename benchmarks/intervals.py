@@ -25,7 +25,7 @@ from common import DATA, need_data, report, table
 from prade import Ask, Budget, Groups, Level, Plan, Schema, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.data.read.tables import read_table
 from prade.estimating.levels.estimates import Estimates

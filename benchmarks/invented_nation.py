@@ -18,7 +18,7 @@ from common import DATA, OUT
 from prade import Schema
 from prade.core.arrays import Floats, Ints
 from prade.data.declare.column import Column
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.read.tables import read_table, write_table
 
 LEVELS = ("REGION", "STATE", "PLACE")

@@ -21,13 +21,13 @@ import numpy as np
 
 from common import DATA, OUT, ROOT
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
-from prade.baselines.algorithm_2 import published_plan, published_rows
+from prade.baselines import Algorithm2
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution, cores
-from prade.data.encoding import Coded, encode
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import Coded, encode
 from prade.data.public.public import Public, group_columns
 from prade.data.read.tables import read_table, write_table
-from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
@@ -41,7 +41,7 @@ from prade.tuning.tune import Tuned, tune
 THREADS = cores()
 TUNING = 120  # effort
 PATIENCE = 3600  # seconds that it may take on a busy machine
-OTHER_METHODS = "baselines", "measuring/adaptive"  # the second room is the part of the door that only they use
+ALGORITHM_2 = "baselines"  # a room that decides none of prade's own results
 ONLY_SHOW = "cli", "reporting"  # rooms that decide no result
 
 
@@ -131,10 +131,10 @@ class Job:
             settings = replace(plan.settings or Settings(), extra=0.0, unseen=False)
             found = Estimates.of(self.release(plan, Path(folder)), self.rows, settings, execution=Execution(THREADS))
             rows = found.support.public  # large tables are thinned
-            own, weights = RecurringGroups.of(rows, plan.groupings[-1]), rows.prior.weights
+            own, weights = RecurringGroups.of(rows.groups, plan.groupings[-1]), rows.prior.weights
 
             def as_it_is(_: int, group: int) -> np.ndarray:
-                mine = np.where(own.rows(rows, group), weights, 0.0) if own.recurs[group] else weights
+                mine = np.where(own.rows(rows.group, group), weights, 0.0) if own.recurs[group] else weights
                 return mine / mine.sum()
 
             found.weights = as_it_is  # in the place of what was estimated
@@ -142,10 +142,10 @@ class Job:
 
     def published(self, epsilon: str, seed: int, projection: Any) -> dict[str, Any]:
         """One run of Algorithm 2 as published."""
-        plan = published_plan(self.task(epsilon), self.rows)
+        plan = Algorithm2(projection=projection).plan(self.task(epsilon), self.rows)
         with tempfile.TemporaryDirectory() as folder:
             release = self.release(plan, Path(folder))
-            return self.score(*published_rows(release, self.rows, seed, projection=projection, threads=THREADS))
+            return self.score(*Algorithm2(projection=projection).rows(release, self.rows, seed, threads=THREADS))
 
     def release(self, plan: Plan, folder: Path) -> Release:
         ledger = Ledger(folder / "ledger")
@@ -253,7 +253,7 @@ def sources(*rooms: str) -> list[Path]:
 @cache
 def code() -> str:
     """A fingerprint of all code that decides prade's own results."""
-    left_out = set(sources(*OTHER_METHODS, *ONLY_SHOW))
+    left_out = set(sources(ALGORITHM_2, *ONLY_SHOW))
     files = [file for file in sources() if file not in left_out]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 

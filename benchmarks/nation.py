@@ -27,7 +27,7 @@ from invented_nation import LEVELS, Nation, nation
 from jobs import Job, kept
 from prade import Plan, Schema, Unit
 from prade.core.execution import cores
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.read.tables import read_table, write_table
 from prade.release.derived_files import SUPPORT
 from results import machine

@@ -19,7 +19,7 @@ from common import need_data, report, table
 from intervals import World, acs, census, numbers, released
 from prade import Ask, Budget, Level, Plan, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.settings import PosteriorName, Settings

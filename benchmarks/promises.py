@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from common import report, table
 from prade import Groups, Schema, Task, Unit
 from prade.core.execution import Execution
-from prade.data.encoding import encode
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import encode
 from prade.data.public.public import Public
-from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.examples import census_like
 from prade.scoring.distances import WORST, mean_distance
@@ -93,7 +93,7 @@ def tried(world: World, epsilon: str, effort: float, runs: int) -> dict[str, Any
         release = released(tuned.plan, world.groups, world.private, codes, run)
         errors = np.array(list(Descent(release, world.public, tuned.settings, execution=Execution(2)).map(error)))
         actual.append(float(errors[inhabited].mean()))
-    baseline = PublicBaseline(world.public, RecurringGroups.of(world.public, level))
+    baseline = PublicBaseline(world.public, RecurringGroups.of(world.public.groups, level))
     public = float(np.mean([baseline.error(truth[group], group, pairs) for group in inhabited]))
     expected = tuned.expected
     return {

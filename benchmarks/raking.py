@@ -16,8 +16,7 @@ import numpy as np
 
 from common import acs_groups, acs_prior, layout_of, need_data, noisy, one_way, report, table
 from prade import Workload
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.estimating.posterior_mode import MAP
 
 LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-6)

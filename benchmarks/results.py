@@ -73,37 +73,36 @@ def commit() -> str:
 
 def keep(name: str, text: str) -> None:
     """Write the tables of a benchmark's text to its file, with what somebody needs to make them again."""
-    result = {
+    made = {
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         "version": __version__,
         "commit": commit(),
         "machine": machine(),
         "date": datetime.date.today().isoformat(),
-        "tables": tables(text),
     }
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    lines = json.dumps([{**made, **table} for table in tables(text)], indent=1, ensure_ascii=False)
+    (RESULTS / f"{name}.json").write_text(lines + "\n", encoding="utf-8")
 
 
-def shown(result: dict[str, Any], number: int | None) -> str:
-    """One table of a result, or all of them, as Markdown: with its command, and a mark if its version is not ours."""
-    chosen = result["tables"] if number is None else [result["tables"][number - 1]]
-    mark = "" if result["version"] == __version__ else f" **of version {result['version']}**"
-    lines: list[str] = []
-    for table in chosen:
-        lines += [f"{table['caption']}:", ""] if table["caption"] else []
-        lines += ["| " + " | ".join(table["head"]) + " |", "|" + "---|" * len(table["head"])]
-        lines += ["| " + " | ".join(row) + " |" for row in table["rows"]]
-        lines.append("")
-    return "\n".join([*lines, f"`{result['command']}`{mark}", ""])
+def shown(table: dict[str, Any]) -> str:
+    """A table of a result as Markdown, with its command, and with its version if that is not the present one."""
+    caption = [f"{table['caption']}:", ""] if table["caption"] else []
+    lines = ["| " + " | ".join(table["head"]) + " |", "|" + "---|" * len(table["head"])]
+    lines += ["| " + " | ".join(row) + " |" for row in table["rows"]]
+    source = f"`{table['command']}`"
+    if table["version"] != __version__:
+        source += f", **version {table['version']}**"
+    return "\n".join([*caption, *lines, "", source, ""])
 
 
 def filled(page: str) -> str:
     """A page with the tables that it asks for."""
 
     def place(match: re.Match[str]) -> str:
-        result = json.loads((RESULTS / f"{match['name']}.json").read_text("utf-8"))
-        return f"{match[1]}\n{shown(result, int(match['number']) if match['number'] else None)}\n{match[5]}"
+        every = json.loads((RESULTS / f"{match['name']}.json").read_text("utf-8"))
+        chosen = [every[int(match["number"]) - 1]] if match["number"] else every
+        return match[1] + "".join(f"\n{shown(table)}" for table in chosen) + "\n" + match[5]
 
     return PLACE.sub(place, page)
 

@@ -22,7 +22,7 @@ from invented_nation import LEVELS, nation
 from jobs import acs
 from prade import Release, Schema, Task, Unit
 from prade.core.execution import Execution
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import write_sample
 from prade.reporting.truth import coded_rows
 from prade.sampling.draw import Search
@@ -88,7 +88,7 @@ def measured(folder: Path, private: Path, search: Search) -> dict[str, float]:
         for k in range(0, len(estimates.totals), EVERY)
         if (group == k).any()
     ]
-    drawn = prade.data.encoding.Coded(plan.schema, codes)
+    drawn = prade.data.public.joint.Coded(plan.schema, codes)
     truth = score(
         coded_rows(plan, private), (drawn, group), plan.schema, plan.groups.names, groups=plan.groups, pairs="all"
     )

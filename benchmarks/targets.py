@@ -21,7 +21,7 @@ from jobs import PATIENCE, THREADS, Job, acs, kept
 from prade import Plan, Target
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution
-from prade.data.encoding import Coded
+from prade.data.public.joint import Coded
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Expected
 from prade.planning.task import Wanted, wanted_of

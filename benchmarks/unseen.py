@@ -25,7 +25,7 @@ from compare.jobs import ADULT, PERSONS, _generated
 from jobs import THREADS, Job, acs
 from prade import Level, Plan, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings

@@ -33,12 +33,11 @@ from prade import Schema, Task
 from prade.core.execution import Execution, cores
 from prade.data.declare.column import Column
 from prade.data.declare.draft import proposed_links
-from prade.data.decoding import Decoder
-from prade.data.encoding import Coded, encode
-from prade.data.matching import numbers_of
-from prade.data.menus import menu_of_public
+from prade.data.public.decode import Decoder, menu_of_public
+from prade.data.public.joint import Coded, encode
+from prade.data.read.coding import numbers_of
 from prade.data.read.tables import plain_cells, read_table, write_table
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_like
 from prade.sampling.table import sample_groups
 

@@ -297,10 +297,10 @@ class Synthesizer(Parameters):
 
         The page also shows synthetic rows. If the folder has none, they are drawn and kept there, as by `prade sample`.
         """
-        release = self._fitted().release_
-        if not is_kept(release, KEPT_ROWS):
-            write_sample(self.estimates_, None, self._drawn_from(), execution=self.execution)
-        return report(release, path, **{"execution": self.execution, **options})
+        estimates = self._fitted().estimates_
+        if not is_kept(estimates.release, KEPT_ROWS):
+            write_sample(estimates, None, self._drawn_from(), execution=self.execution)
+        return report(estimates, path, **{"execution": self.execution, **options})
 
     def _fitted(self) -> Synthesizer:
         if not hasattr(self, "release_"):

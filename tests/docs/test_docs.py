@@ -184,7 +184,7 @@ def test_doctests(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_some_module_has_doctests() -> None:
-    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module("prade.data.prior"))
+    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module("prade.data.public.joint"))
     assert any(test.examples for test in found)
 
 
@@ -283,6 +283,6 @@ def test_rehearsals_of_pages_are_short() -> None:
 
 
 def test_names_that_do_not_exist_are_noticed() -> None:
-    assert found("prade.data.prior.Prior.from_table")
-    assert not found("prade.data.prior.Posterior")
+    assert found("prade.data.public.joint.Prior.from_table")
+    assert not found("prade.data.public.joint.Posterior")
     assert not found("prade.nowhere.Prior")

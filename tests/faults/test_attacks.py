@@ -23,8 +23,8 @@ import pytest
 
 from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
-from prade.data.cells import text_of_bytes
 from prade.data.public.table import PublicFiles
+from prade.data.read.cells import text_of_bytes
 from prade.data.read.csv import CsvFormat, csv_batches
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source

@@ -19,15 +19,14 @@ from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Column, Schema, Workload
 from prade.data.declare.display import Codebook, display_texts
 from prade.data.declare.groups import Groups
-from prade.data.decoding import Decoder
-from prade.data.encoding import encode, outside
-from prade.data.matching import code_cells
-from prade.data.prior import Prior
+from prade.data.public.decode import Decoder
+from prade.data.public.joint import Prior, encode, outside
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles
+from prade.data.read.coding import code_cells
 from prade.data.read.csv import CsvFormat
 from prade.estimating.estimate import Estimate
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import estimates_of, kept_estimates
 from prade.estimating.posterior_mode import MAP
 from prade.measuring.streams import csv_stream
 from prade.planning.plan import Plan

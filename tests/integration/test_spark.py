@@ -21,7 +21,7 @@ import pytest
 
 from prade import Column, Schema, Unit
 from prade.core.errors import DataError, Remark
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.measuring import spark as spark_rows
 from prade.measuring.source import count, open_source
 from prade.queries.parts import Marginal

@@ -8,8 +8,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from prade.estimating.estimate import Status
+from prade.estimating.paper_estimators import TwoStage
 from prade.estimating.posterior_mode import MAP
-from prade.estimating.two_stage import TwoStage
 from worlds.reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 # a seed does not get simpler by being smaller: no shrinking
@@ -115,7 +115,7 @@ def test_a_part_twice_with_doubled_scale_is_the_part_once(seed, n0, shift):
 @law
 @given(seed=seeds, n0=st.floats(0.5, 100.0))
 def test_the_order_of_rows_does_not_matter(seed, n0):
-    from prade.data.prior import Prior
+    from prade.data.public.joint import Prior
 
     case = with_scale(noisy_case(seed, ("laplace", "gaussian")), 25.0)
     once = estimate(case, n0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Schema
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.posterior_mode import MAP
 from prade.queries.parts import Marginal

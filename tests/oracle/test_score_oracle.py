@@ -8,7 +8,7 @@ import pytest
 
 from prade import Schema
 from prade.data.declare.schema_file import CONTEST_EDGES
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.examples import census_like
 from prade.scoring.score import joint_errors, score
 

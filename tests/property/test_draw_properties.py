@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Schema
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.sampling.draw import Search, draw, improve, ordering
 
 law = settings(max_examples=100)

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from prade.core.errors import DataError, WorkloadError
 from prade.data.comparison import codes_satisfying
 from prade.data.declare.schema import Column, Schema
-from prade.data.encoding import Coded, Decoder, encode, outside
+from prade.data.public.decode import Decoder
+from prade.data.public.joint import Coded, encode, outside
 
 laws = settings(derandomize=True, deadline=None, max_examples=60)
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prade import Budget, Column, Level, Plan, PublishedTotals, Rule, Schema, Settings, Unit, Workload
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
 from prade.estimating.levels.estimates import Estimates

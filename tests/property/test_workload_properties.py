@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade.data.declare.schema import Column, Schema
-from prade.data.joint import Joint
+from prade.data.public.joint import Joint
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from prade.queries.query import backticked, expect, parse

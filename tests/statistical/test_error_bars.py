@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from prade import Budget, Column, Level, Schema, Workload
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings

@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 import pytest
 
 from prade.data.declare.groups import Groups
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.examples import census_like
 from prade.planning.plan import Plan

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from prade import Schema, Workload
-from prade.data.encoding import Coded
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
-from prade.estimating.posterior_mode import MAP
-from prade.estimating.prior_worth import LARGEST, prior_worth
+from prade.estimating.posterior_mode import LARGEST, MAP, prior_worth
 from prade.release.release import Measurement
 
 TOTAL = 2000.0

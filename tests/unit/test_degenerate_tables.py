@@ -10,7 +10,7 @@ import pytest
 import prade
 from prade import Column, Schema, Task, Unit
 from prade.core.errors import SchemaError
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
 from prade.measuring.source import count, open_source

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from prade import Column, Schema
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.privacy.protection import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse

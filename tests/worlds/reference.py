@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from prade import Schema
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.queries.parts import Marginal
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Predicate

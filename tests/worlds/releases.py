@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from prade import Plan, Release
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, file_hash, measurement_table, sealed_text
 
 NOWHERE = Path("nowhere")

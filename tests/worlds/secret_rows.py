@@ -35,7 +35,7 @@ BEGIN = """
 import errno, logging, sys, traceback
 import pandas, pyarrow.parquet
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.core.errors import PradeError
 
 logging.basicConfig(level=logging.DEBUG)

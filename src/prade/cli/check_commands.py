@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from prade.cli.csv_options import csv_options
 from prade.cli.main import FILE, examples, prade, result
 from prade.cli.options import public_files
-from prade.cli.planning_commands import SHOWN, as_json, rows_per_person, weight
+from prade.cli.plan_commands import SHOWN, as_json, rows_per_person, weight
 
 if TYPE_CHECKING:
     from prade.data.declare.groups import Groups
@@ -81,7 +81,7 @@ def _check_public(
     """Show how public files fit a schema."""
     from prade.data.declare.groups import Groups
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import outside
+    from prade.data.public.joint import outside
     from prade.data.public.table import PublicTable
     from prade.planning.plan import groups_with_public_rows, left_out_in_words, unlisted_groups
     from prade.planning.task import recurring_names

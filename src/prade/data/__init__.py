@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     from prade.data.declare.column import Column as Column
     from prade.data.declare.groups import Groups as Groups
     from prade.data.declare.schema import Schema as Schema
-    from prade.data.decoding import Decoder as Decoder
-    from prade.data.encoding import Coded as Coded
-    from prade.data.encoding import encode as encode
-    from prade.data.encoding import outside as outside
-    from prade.data.prior import Prior as Prior
+    from prade.data.public.decode import Decoder as Decoder
+    from prade.data.public.joint import Coded as Coded
+    from prade.data.public.joint import Prior as Prior
+    from prade.data.public.joint import encode as encode
+    from prade.data.public.joint import outside as outside
     from prade.data.public.public import Public as Public
     from prade.data.public.table import PublicTable as PublicTable
 
 _HOMES = {
-    "Coded": "prade.data.encoding",
+    "Coded": "prade.data.public.joint",
     "Column": "prade.data.declare.column",
-    "Decoder": "prade.data.decoding",
+    "Decoder": "prade.data.public.decode",
     "Groups": "prade.data.declare.groups",
-    "Prior": "prade.data.prior",
+    "Prior": "prade.data.public.joint",
     "Public": "prade.data.public.public",
     "PublicTable": "prade.data.public.table",
     "Schema": "prade.data.declare.schema",
-    "encode": "prade.data.encoding",
-    "outside": "prade.data.encoding",
+    "encode": "prade.data.public.joint",
+    "outside": "prade.data.public.joint",
 }
 
 __all__ = sorted(_HOMES)

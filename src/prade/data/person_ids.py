@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from prade.data.cells import (
+from prade.data.read.cells import (
     DAY,
     FARTHEST,
     decimal_texts,

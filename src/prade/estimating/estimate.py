@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats
 from prade.core.compiled import systematic
 from prade.core.errors import DataError, EstimationError
-from prade.data.joint import Codes, Joint
+from prade.data.public.joint import Codes, Joint
 from prade.data.read.files import WEIGHT_FIELD
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import Coded
+    from prade.data.public.joint import Coded
     from prade.estimating.layout import Layout
 
 
@@ -154,7 +154,7 @@ class Estimate(Joint):
 
     def sample(self, n: int, seed: int) -> Coded:
         """n rows drawn systematically, in random order: each occurs n times its mass, to within one."""
-        from prade.data.encoding import Coded
+        from prade.data.public.joint import Coded
 
         for name, value in (("n", n), ("seed", seed)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
@@ -185,7 +185,7 @@ class Estimate(Joint):
     def load(cls, path: str | PathLike[str]) -> Estimate:
         """Read what `save` wrote."""
         from prade.data.declare.schema import Schema
-        from prade.data.encoding import Coded
+        from prade.data.public.joint import Coded
         from prade.data.read.files import damage_reported, floats, read_header, whole_numbers
         from prade.data.read.tables import read_table
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from prade.core.errors import DataError
 from prade.core.files import spill_folder
-from prade.data.cells import FARTHEST, decimal_cells, decoded_text, object_cells, plain_array, text_of_bytes
+from prade.data.read.cells import FARTHEST, decimal_cells, decoded_text, object_cells, plain_array, text_of_bytes
 from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring import streams
 from prade.measuring.streams import Batch, Stream, connected, table_named

@@ -43,7 +43,7 @@ import numpy as np
 
 from prade.core.errors import DataError, closest
 from prade.core.files import spill_folder
-from prade.data.cells import decimal_cells, plain_array
+from prade.data.read.cells import decimal_cells, plain_array
 from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring import streams
 from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, no_table, without_secrets

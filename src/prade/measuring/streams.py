@@ -1,7 +1,7 @@
 """Streams of private rows: every source delivers batches of Arrow arrays, and prade alone reads their cells.
 
 A file's types follow its rows: one missing value turns whole numbers into floats, and an empty column has no type at
-all. So every file is read with its own types, each cell is coded by its own value (`prade.data.matching`), and only
+all. So every file is read with its own types, each cell is coded by its own value (`prade.data.read.coding`), and only
 codes are combined. No file's types are imposed on another file's rows, and no type makes a run fail: a cell that does
 not fit its column counts as a value outside the domain.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, PradeError, SchemaError, many
 from prade.data.declare.schema import Invariant, PublishedTotals, Rule, checked_invariants
-from prade.data.prior import LARGEST_FULL_DOMAIN, Prior
+from prade.data.public.joint import LARGEST_FULL_DOMAIN, Prior
 from prade.data.public.public import kept
 from prade.queries.query import Query, parse
 

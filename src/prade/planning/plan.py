@@ -26,11 +26,10 @@ from typing import Any
 from prade.core.documents import Malformed, file_text, json_value
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError, many
 from prade.core.files import replace_file
-from prade.data.declare.groups import Grouping, Groups
+from prade.data.declare.groups import Grouping, Groups, RecurringGroups
 from prade.data.declare.schema import Invariant, PublishedTotals, Schema
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles, PublicTable
-from prade.data.recurring_groups import RecurringGroups
 from prade.planning.invariants import lines_of, not_protected, stated
 from prade.planning.plan_file import (
     VERSION,
@@ -44,8 +43,9 @@ from prade.planning.plan_file import (
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import NOT_REHEARSED, Expected, Settings
 from prade.planning.task import Target, Task, checked_targets
-from prade.privacy.budget import Budget, Law
+from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
+from prade.privacy.noise_law import NoiseLaw, noise_law
 from prade.privacy.protection import Unit
 from prade.queries.parts import Part
 from prade.queries.workload import Workload
@@ -104,7 +104,7 @@ class Plan:
         public: PublicFiles | None = None,
         invariants: Sequence[Invariant] = (),
         targets: Sequence[Target] = (),
-        noise: Law | None = None,
+        noise: str | None = None,
         version: int = VERSION,
     ) -> None:
         self.dataset = dataset_name(dataset)
@@ -123,7 +123,7 @@ class Plan:
         if budget == budget * 0:
             raise PradeError("the budget is zero, but every answer costs something: give a larger budget")
         self.noise_budget = budget.noise_budget(noise)  # refuses a law that cannot keep the promise
-        self.law: Law = noise or budget.law
+        self.law: NoiseLaw = budget.law if noise is None else noise_law(noise)
         _check_levels(levels, schema)
         nested: dict[str, None] = {}
         self.levels: tuple[Level, ...] = ()
@@ -162,7 +162,7 @@ class Plan:
         settings: Settings | None = None,
         expected: Expected | None = None,
         public: PublicFiles | None = None,
-        noise: Law | None = None,
+        noise: str | None = None,
     ) -> Plan:
         """The plan for a task that asks, at each of the task's levels, the questions of `levels`.
 
@@ -247,7 +247,7 @@ class Plan:
         """One question as a line of text: its tables, the number of counts, the cost and the noise."""
         tables = TOTAL if question.is_total else self._tables(question)
         cost = str(question.share).partition(" (")[0]
-        return f"{tables}: {cost}, {question.law.capitalize()} noise of scale {float(question.scale):g}"
+        return f"{tables}: {cost}, {question.law.words} of scale {float(question.scale):g}"
 
     def _tables(self, question: Question) -> str:
         """The number of parts of a question, the names of the first few tables, and the number of counts per group."""
@@ -393,7 +393,7 @@ def groups_with_public_rows(public: Public, groups: Groups) -> tuple[int, str]:
     """
     if not groups.names:
         return 0, ""
-    number = int(RecurringGroups.of(public, groups.level(groups.names)).recurs.sum())
+    number = int(RecurringGroups.of(public.groups, groups.level(groups.names)).recurs.sum())
     verb = "occurs" if number == 1 else "occur"
     return number, f"{number:,} of {len(groups):,} groups {verb} among the public rows"
 

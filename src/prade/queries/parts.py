@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from prade.core.arrays import smallest_unsigned
 from prade.core.errors import WorkloadError, names_of
 from prade.data.declare.schema import Schema
-from prade.data.joint import Codes, joint_codes
+from prade.data.public.joint import Codes, joint_codes
 from prade.queries.query import Mask, Query, backticked, column_of, shorten
 
 if TYPE_CHECKING:

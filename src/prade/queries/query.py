@@ -260,7 +260,7 @@ def possible(expression: Expression, negated: bool = False) -> dict[str, Mask]:
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Column, Schema
-    from prade.data.joint import Joint
+    from prade.data.public.joint import Joint
 
 Value = bool | int | float | str
 # Which codes satisfy a comparison that a query makes, and the comparison itself: column, symbol, value, and whether the

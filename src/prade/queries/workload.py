@@ -181,7 +181,7 @@ def _aligned(table: NDArray[Any], own: Sequence[str], columns: Sequence[str]) ->
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Column, Schema
-    from prade.data.joint import Joint
+    from prade.data.public.joint import Joint
 
 __all__ = ["Cells", "Marginal", "Part", "Predicate", "RowCells", "Workload"]
 

@@ -18,37 +18,42 @@ from prade.core.errors import DataError
 from prade.core.execution import Execution
 from prade.core.files import replace_file
 from prade.data.read.files import copied_share, schema_of
-from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, kept_rows
+from prade.estimating.levels.estimates import Estimates, kept_estimates
+from prade.release.derived_files import KEPT_ROWS, check_kept, is_kept, kept_rows
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
 from prade.reporting.html import page, plain
 from prade.reporting.outlines import IncompleteMap, outlines
 from prade.reporting.page_data import data_of
 from prade.reporting.truth import coded_rows, truth_of
-from prade.sampling.table import seed_of
+from prade.sampling.table import method_of, seed_of
+
+PathName = str | PathLike[str]
 
 REPORT, NOT_PRIVATE = "report.html", "-not-private.html"
+STYLES = ("report.css",)
+PARTS = ("", "_explore", "_pairs", "_tables", "_budget", "_map", "_truth", "_start")  # of the page's script
 
 
 def write_report(
-    release: Release | str | PathLike[str],
-    path: str | PathLike[str] | None = None,
+    source: Estimates | Release | PathName,
+    path: PathName | None = None,
     *,
     truth: Any = None,
-    geojson: str | PathLike[str] | None = None,
+    geojson: PathName | None = None,
     geojson_key: str | None = None,
     as_json: bool = False,
     execution: Execution = Execution(),
 ) -> Path:
-    """Write the page and return its path, which is `report_path` unless another is given.
+    """Write the page about a release and return its path, which is `report_path` unless another is given.
 
-    `truth` is the table of true rows, a file of them, or a glob of files. `geojson` is a file with the groups'
-    outlines, for a map, and `geojson_key` the property in it that identifies the group (see
-    `prade.reporting.outlines`). With `as_json` the file has what the page shows as JSON, with lists of numbers; its
-    name ends in .json unless another is given.
+    `source` is the release, its folder, or the estimates that the folder keeps, which are then not read again. `truth`
+    is the table of true rows, a file of them, or a glob of files. `geojson` is a file with the groups' outlines, for a
+    map, and `geojson_key` the property in it that identifies the group (see `prade.reporting.outlines`). With `as_json`
+    the file has what the page shows as JSON, with lists of numbers; its name ends in .json unless another is given.
     """
-    release = release if isinstance(release, Release) else Release.load(release)
+    source = Release.load(source) if isinstance(source, (str, PathLike)) else source
+    release = source if isinstance(source, Release) else source.release
     usual = report_path(release.path, truth=truth is not None)
     usual = usual.with_suffix(".json") if as_json else usual
     target = usual if path is None else Path(path)
@@ -58,44 +63,52 @@ def write_report(
         raise DataError(f"there is no folder {target.parent} to write {target.name} in; make it first")
     if not os.access(target.parent, os.W_OK):
         raise DataError(f"you don't have permission to write to {target.parent}; choose another folder")
-    data = report_data(release, truth=truth, geojson=geojson, geojson_key=geojson_key, execution=execution)
-    text = json_of(data) if as_json else report_page(data)
+    data = report_data(source, truth=truth, geojson=geojson, geojson_key=geojson_key, execution=execution)
     with replace_file(target, owner_only=truth is not None) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(json_of(data) if as_json else report_page(data), encoding="utf-8")
     return target
 
 
 def report_data(
-    release: Release | str | PathLike[str],
+    source: Estimates | Release | PathName,
     *,
     truth: Any = None,
-    geojson: str | PathLike[str] | None = None,
+    geojson: PathName | None = None,
     geojson_key: str | None = None,
     execution: Execution = Execution(),
 ) -> dict[str, Any]:
     """What the page shows (`prade.reporting.page_data`); the arguments are those of `write_report`."""
-    release = release if isinstance(release, Release) else Release.load(release)
-    for record in (KEPT_ESTIMATES, KEPT_ROWS):
-        check_kept(release, record)
-    estimates = kept_estimates(release)
+    source = Release.load(source) if isinstance(source, (str, PathLike)) else source
+    release = source if isinstance(source, Release) else source.release
+    if is_kept(release, KEPT_ROWS) and (method := method_of(schema_of(kept_rows(release)))) is not None:
+        raise DataError(
+            f"the synthetic rows in {release.path} were drawn by {method}, and the report is about prade's own: "
+            f"draw those with `prade sample {release.path}`, which spends nothing"
+        )
+    estimates = kept_estimates(source) if isinstance(source, Release) else source
+    check_kept(release, KEPT_ROWS)
     # Errors in the arguments should show before the long computation.
     shapes = None if geojson is None else outlines(geojson, release.plan.groupings, geojson_key)
     if shapes is not None and shapes.lack:
         warnings.warn(shapes.lack, IncompleteMap, stacklevel=3)
     drawn = kept_rows(release)
-    synthetic, group = coded_rows(release.plan, drawn)
-    if (group < 0).any():
+    synthetic = coded_rows(release.plan, drawn)
+    if (synthetic[1] < 0).any():
         raise DataError(
             f"{drawn} has rows in no group of the release: draw them again with `prade sample {release.path}`"
         )
-    against = None
-    if truth is not None:
-        against = truth_of(estimates, truth, synthetic, group, execution=execution)
-    rows = None if against is None else against.rows
-    facts = facts_of(estimates, synthetic, group, truth=rows, execution=execution)
+    against = None if truth is None else truth_of(estimates, truth, *synthetic, execution=execution)
+    true = None if against is None else against.rows
+    facts = facts_of(estimates, *synthetic, truth=true, execution=execution)
     noted = schema_of(drawn)
     copied, seed = copied_share(noted), seed_of(noted)
     return data_of(estimates, facts, against, shapes, copied=copied, seed=seed, execution=execution)
+
+
+def report_page(data: dict[str, Any]) -> str:
+    """The whole page as HTML."""
+    scripts = ["frames.js", *(f"report{part}.js" for part in PARTS)]
+    return page("report.html.j2", data, styles=STYLES, scripts=scripts)
 
 
 def json_of(data: dict[str, Any]) -> str:
@@ -103,7 +116,7 @@ def json_of(data: dict[str, Any]) -> str:
     return json.dumps(plain(data), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def report_path(release: str | PathLike[str], *, truth: bool = False) -> Path:
+def report_path(release: PathName, *, truth: bool = False) -> Path:
     """The path of a release's page: inside its folder; for a page made with the true rows, next to the folder.
 
     >>> report_path("demo/release").as_posix(), report_path("demo/release", truth=True).as_posix()
@@ -130,22 +143,3 @@ def _keep_apart(target: Path, usual: Path) -> None:
                 f"{folder} is a release, which is published; a page made with the truth is not private and must not "
                 f"be in it: write it elsewhere, such as {usual}"
             )
-
-
-STYLES = ("report.css",)
-SCRIPTS = (
-    "frames.js",
-    "report.js",
-    "report_explore.js",
-    "report_pairs.js",
-    "report_tables.js",
-    "report_budget.js",
-    "report_map.js",
-    "report_truth.js",
-    "report_start.js",
-)
-
-
-def report_page(data: dict[str, Any]) -> str:
-    """The whole page as HTML."""
-    return page("report.html.j2", data, styles=STYLES, scripts=SCRIPTS)

@@ -72,7 +72,7 @@ from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
-from prade.data.encoding import Coded, encode
+from prade.data.public.joint import Coded, encode
 from prade.data.read.csv import format_of
 from prade.data.read.files import copies_in_words
 from prade.data.read.tables import read_table, table_columns

@@ -30,14 +30,14 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints
 from prade.core.compiled import marked, systematic
 from prade.core.errors import EstimationError
-from prade.data.joint import Codes, Joint
+from prade.data.public.joint import Codes, Joint
 from prade.sampling import kernels
 from prade.sampling.kernels import Tally
 from prade.sampling.pair_tables import Clusters, PairTables, in_blocks
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import Coded
+    from prade.data.public.joint import Coded
 
 ROWS_FOR_ORDER = 20_000  # enough for mutual information: the order only needs to be good, not best
 FEWEST_ROWS = 4096  # with fewer, to add up the clusters' tables takes longer than to look at every pair of columns
@@ -207,12 +207,12 @@ def sample(joint: Joint, n: int, seed: int, *, order: Ints | None = None) -> Cod
     """n rows of a distribution: `draw`, then `improve`.
 
     >>> from prade import Schema
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> sample(Prior.uniform(Schema.from_mbi({"a": 2, "b": 3})), 12, seed=1).project(["a", "b"]) * 12
     array([[2., 2., 2.],
            [2., 2., 2.]])
     """
-    from prade.data.encoding import Coded
+    from prade.data.public.joint import Coded
 
     order = ordering(joint.codes, joint.schema) if order is None else order
     rows = draw(joint.weights, n, seed, order=order)
@@ -237,7 +237,7 @@ def improve(
     must get its share on average, keep what `draw` gave.
 
     >>> from prade import Schema
-    >>> from prade.data.prior import Prior
+    >>> from prade.data.public.joint import Prior
     >>> prior = Prior.uniform(Schema.from_mbi({"a": 2, "b": 2}))
     >>> rows = improve(prior.codes, prior.schema, prior.weights, np.array([0, 0, 0, 1]), seed=1)
     >>> sorted(rows.tolist())

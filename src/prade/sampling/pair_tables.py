@@ -1,7 +1,7 @@
 """The one- and two-way tables that a sample is to meet: where their cells are in memory, and how to fill them.
 
 Many rows are counted several columns at a time. Columns whose codes occur in few combinations make a cluster
-(`prade.estimating.bundles`), and each row stores the combination that it has. Rows are counted for each pair of
+(`prade.estimating.kernels`), and each row stores the combination that it has. Rows are counted for each pair of
 clusters in a table that fits in the first-level cache; the tables of the columns are sums of its cells.
 
 The search for better rows (`prade.sampling.draw`) weighs all tables alike, except those of a plan's targets: they are
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import EstimationError
-from prade.data.joint import Codes
-from prade.estimating.bundles import choose_bundles
+from prade.data.public.joint import Codes
+from prade.estimating.kernels import choose_bundles
 from prade.planning.task import Target, Wanted, wanted_of
 from prade.sampling import kernels
 from prade.sampling.kernels import ONE, Clustering, Hurdle, Lines, clustered_tables
@@ -125,7 +125,7 @@ class PairTables:
                 # compiled loops check nothing: a code outside its column would write outside the tables
                 if code.min(initial=0) < 0 or code.max(initial=0) >= full:
                     raise EstimationError(
-                        f"column {name!r} has codes outside 0 to {full - 1}: see prade.data.encoding.encode"
+                        f"column {name!r} has codes outside 0 to {full - 1}: see prade.data.public.joint.encode"
                     )
                 kept = code if size == full else code.astype(np.int64) * size // full
                 np.add(kept, self.start[a], out=columns[a], casting="unsafe")

@@ -11,7 +11,7 @@ written beside its name and takes it when it is complete.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from prade.planning.plan import Plan
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search
-from prade.sampling.table import ROWS_OF_BATCH, TableOfRows, drawn_batches, numbers_of_rows, seed_of
+from prade.sampling.table import ROWS_OF_BATCH, Batch, TableOfRows, drawn_batches, numbers_of_rows, seed_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,11 +104,12 @@ def write_drawn_rows(
     execution: Execution = Execution(),
 ) -> RowFiles:
     """Draw the rows of all groups and write them; without `output`, to the release's folder with their record."""
-    release, tables = estimates.release, TableOfRows(estimates, public, seed)
+    release, plan, sizes = estimates.release, estimates.plan, numbers_of_rows(estimates)
+    tables = TableOfRows(plan, estimates.public, sizes, public, seed)
     if output is None:
-        many = int(numbers_of_rows(estimates).sum()) > largest_file
+        many = int(sizes.sum()) > largest_file
         output = Output(release.path / (SYNTHETIC_PARTS if many else SYNTHETIC), many)
-    folders = folders_of(estimates.plan) if output.partitioned else {}
+    folders = folders_of(plan) if output.partitioned else {}
     batches = drawn_batches(
         estimates,
         seed,
@@ -118,11 +119,23 @@ def write_drawn_rows(
         rows_of_batch=rows_of_batch,
         execution=execution,
     )
+    return write_batches(release, tables, batches, output, list(folders))
+
+
+def write_batches(
+    release: Release,
+    tables: TableOfRows,
+    batches: Iterable[Batch],
+    output: Output | None = None,
+    folders: Sequence[str] = (),
+) -> RowFiles:
+    """Write drawn rows; to the release's folder, where one file is the usual output, with their record."""
+    output = output or Output(release.path / SYNTHETIC)
     own = output.path.resolve() in {(release.path / name).resolve() for name in (SYNTHETIC, SYNTHETIC_PARTS)}
     rows, copied = 0, 0
     with (
         keep_rows_as(release, output.path.name) if own else nullcontext(),
-        _writer(output, tables.schema, list(folders)) as write,
+        _writer(output, tables.schema, folders) as write,
     ):
         for batch in batches:
             table, copies = tables.table(batch)
@@ -153,7 +166,7 @@ def folders_of(plan: Plan) -> dict[str, Ints]:
 
 
 @contextmanager
-def _writer(output: Output, schema: pa.Schema, folders: list[str]) -> Iterator[Write]:
+def _writer(output: Output, schema: pa.Schema, folders: Sequence[str]) -> Iterator[Write]:
     if output.partitioned:
         with replace_folder(output.path) as temporary, _parts(temporary, schema, folders) as write:
             yield write
@@ -164,7 +177,7 @@ def _writer(output: Output, schema: pa.Schema, folders: list[str]) -> Iterator[W
 
 
 @contextmanager
-def _parts(root: Path, schema: pa.Schema, folders: list[str]) -> Iterator[Write]:
+def _parts(root: Path, schema: pa.Schema, folders: Sequence[str]) -> Iterator[Write]:
     """A data set: one file for each batch that has rows, or a single one without rows."""
     import pyarrow.parquet as pq
 

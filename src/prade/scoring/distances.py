@@ -18,7 +18,7 @@ from prade.core.execution import cores
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
-    from prade.data.joint import Joint
+    from prade.data.public.joint import Joint
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]

@@ -11,11 +11,10 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints, counted
 from prade.core.execution import cores, several
-from prade.data.declare.groups import Groups
-from prade.data.joint import joint_codes
+from prade.data.declare.groups import Groups, RecurringGroups
+from prade.data.public.joint import joint_codes
 from prade.data.public.table import PublicTable
 from prade.data.read.tables import read_table
-from prade.data.recurring_groups import RecurringGroups
 from prade.scoring.distances import Codes, Pair, mean_distance, pair_errors
 from prade.scoring.metrics.measures import USUAL, Choices, all_metrics
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Pairs, Score, chosen_pairs, score
@@ -24,7 +23,7 @@ from prade.scoring.sides import Side
 if TYPE_CHECKING:
     from prade.data.declare.groups import Grouping
     from prade.data.declare.schema import Schema
-    from prade.data.encoding import Coded
+    from prade.data.public.joint import Coded
     from prade.data.public.public import Public
 
 
@@ -42,7 +41,7 @@ class PublicBaseline:
 
     def own(self, group: int) -> Floats:
         """Weights of the public rows that are the group's own, 0 for all others."""
-        return np.where(self.recurring.rows(self.public, group), self.public.prior.weights, 0.0)
+        return np.where(self.recurring.rows(self.public.group, group), self.public.prior.weights, 0.0)
 
     def error(self, truth: Codes, group: int, pairs: Sequence[Pair]) -> float:
         """Mean distance of the pairs' two-way tables from those of a group's true rows."""
@@ -69,7 +68,7 @@ def public_pair_errors(
     Groups without public rows of their own share one table of everybody, which is made once for each pair.
     """
     coded, number = truth
-    baseline = PublicBaseline(public, RecurringGroups.of(public, level))
+    baseline = PublicBaseline(public, RecurringGroups.of(public.groups, level))
     with_rows = np.bincount(number[number >= 0], minlength=len(level)) > 0
     alone = [g for g in np.flatnonzero(with_rows & baseline.recurring.recurs).tolist() if baseline.own(g).any()]
     errors = np.full((len(level), len(pairs)), np.nan)

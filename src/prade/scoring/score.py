@@ -34,8 +34,7 @@ from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError, closest, many, names_of
 from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Schema
-from prade.data.encoding import Coded, encode
-from prade.data.joint import Joint
+from prade.data.public.joint import Coded, Joint, encode
 from prade.data.read.tables import plain_cells, read_table, table_columns
 from prade.release.derived_files import KEPT_ROWS, SYNTHETIC, SYNTHETIC_PARTS
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
@@ -240,7 +239,7 @@ def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTES
     """Distance of each pair's two-way tables between two distributions on coded rows: tables, priors or estimates.
 
     >>> from prade import Schema
-    >>> from prade.data.encoding import Coded
+    >>> from prade.data.public.joint import Coded
     >>> schema = Schema.from_mbi({"x": 2, "y": 2})
     >>> p = Coded(schema, {"x": np.array([0, 1]), "y": np.array([0, 1])}, np.array([3.0, 1.0]))
     >>> joint_errors(p, Coded(schema, {"x": np.array([0]), "y": np.array([0])}))
@@ -326,7 +325,7 @@ def _alike(name: str, truth: Any, synthetic: Any) -> tuple[Any, Any]:
     """The cells of a group column of both tables in types that go together: "06" and 6 are one, as when measuring."""
     import pyarrow as pa
 
-    from prade.data.cells import is_text
+    from prade.data.read.cells import is_text
 
     kinds = [_widest(truth.type), _widest(synthetic.type)]
     if is_text(kinds[0]) != is_text(kinds[1]):
@@ -344,7 +343,7 @@ def _alike(name: str, truth: Any, synthetic: Any) -> tuple[Any, Any]:
 def _widest(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
-    from prade.data.cells import is_text
+    from prade.data.read.cells import is_text
 
     return pa.large_string() if is_text(kind) else pa.int64() if pa.types.is_signed_integer(kind) else kind
 

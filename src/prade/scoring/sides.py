@@ -12,8 +12,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.compiled import systematic
-from prade.data.encoding import Coded, encode
-from prade.data.joint import Joint, joint_codes
+from prade.data.public.joint import Coded, Joint, encode, joint_codes
 from prade.data.public.public import binned_numbers
 from prade.data.read.tables import table_columns
 

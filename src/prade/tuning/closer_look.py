@@ -20,9 +20,9 @@ import numpy as np
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
-from prade.data.joint import Joint
-from prade.data.recurring_groups import RecurringGroups
-from prade.estimating.levels.error_bars_of_sums import sum_variances
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import Joint
+from prade.estimating.levels.cell_counts import sum_variances
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.totals import FEWEST_ROWS
 from prade.planning.plan import Plan
@@ -117,7 +117,7 @@ class CloserLook:
 
     def _prior_above(self, by: Columns, stand_in: int) -> Floats:
         chosen = self.stand_ins[stand_in]
-        baseline = PublicBaseline(chosen.public, RecurringGroups.of(chosen.public, chosen.groups.level(by)))
+        baseline = PublicBaseline(chosen.public, RecurringGroups.of(chosen.public.groups, chosen.groups.level(by)))
         return self._errors_above(by, stand_in, chosen.public.prior, baseline.weights)
 
     def _place(self, stand_in: int, group: int) -> Place:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.data.declare.groups import RecurringGroups
 from prade.data.declare.schema import Schema
-from prade.data.recurring_groups import RecurringGroups
 from prade.queries.parts import Marginal
 from prade.tuning.stand_ins import StandIn
 
@@ -47,7 +47,7 @@ class StandInLevel:
         """The level with these columns."""
         level = stand_in.groups.level(by)
         finest = stand_in.groups.level(stand_in.groups.names)
-        group, recurring = finest.above(level)[stand_in.group], RecurringGroups.of(stand_in.public, level)
+        group, recurring = finest.above(level)[stand_in.group], RecurringGroups.of(stand_in.public.groups, level)
         return cls(stand_in, by, group, recurring, left_out)
 
     def __len__(self) -> int:

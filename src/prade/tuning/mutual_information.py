@@ -16,7 +16,7 @@ import numpy as np
 
 from prade.core.errors import WorkloadError
 from prade.data.declare.schema import Schema
-from prade.data.information import Information
+from prade.data.public.information import Information
 
 Pair = tuple[str, str]
 Columns = tuple[str, ...]

@@ -26,9 +26,8 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import DataError
-from prade.data.declare.groups import Grouping, Groups
+from prade.data.declare.groups import Grouping, Groups, RecurringGroups, has_values, is_time
 from prade.data.public.public import Public, kept
-from prade.data.recurring_groups import RecurringGroups, has_values, is_time
 from prade.estimating.levels.public_cells import PublicCells
 from prade.scoring.distances import Codes
 
@@ -74,7 +73,7 @@ class StandIn:
     @cached_property
     def recurring(self) -> RecurringGroups:
         """Which public groups are those that stand in, in another year."""
-        return RecurringGroups.of(self.public, self.groups.level(self.groups.names))
+        return RecurringGroups.of(self.public.groups, self.groups.level(self.groups.names))
 
     @cached_property
     def sizes(self) -> Floats:
@@ -97,7 +96,7 @@ def stand_ins_of(public: Public, finest: Grouping, generator: np.random.Generato
         return "no groups", [splits.dealt_out()]
     if not known:
         return "other groups", list(islice(splits.single_groups(), MOST_STAND_INS))
-    recurring = RecurringGroups.of(public, finest)
+    recurring = RecurringGroups.of(public.groups, finest)
     # groups by the plan's columns, whatever else the public table tells apart
     number, values = _numbered(public, known)
     new = splits.new_column(values)
@@ -134,7 +133,10 @@ class _Splits:
         for k, name in enumerate(self.known):
             planned = [row[self.finest.by.index(name)] for row in self.finest.values]
             column = [value[k] for value in values]
-            if not has_values(self.public, name, planned) and 2 <= len(set(column)) <= len(values) / FEWEST_GROUPS:
+            if (
+                not has_values(self.public.groups, name, planned)
+                and 2 <= len(set(column)) <= len(values) / FEWEST_GROUPS
+            ):
                 return column
         return None
 

@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
-from prade.data.declare.groups import Grouping
+from prade.data.declare.groups import Grouping, RecurringGroups
 from prade.data.public.public import Public
-from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
 from prade.planning.task import Target, Wanted, wanted_of
 from prade.scoring.evaluation import PublicBaseline
@@ -150,7 +149,7 @@ class StandInTargets:
         """The public baseline's errors: [groups of the last level, wanted]."""
         found, public = np.zeros((len(groups), len(self.errors))), self.stand_in.public
         baselines = {
-            level.by: PublicBaseline(public, RecurringGroups.of(public, level))
+            level.by: PublicBaseline(public, RecurringGroups.of(public.groups, level))
             for level in {each.by: each for each in self.levels}.values()
         }
         for number, (level, above) in enumerate(zip(self.levels, self.above, strict=True)):

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, Schema
-from prade.data.decoding import Decoder
-from prade.data.encoding import encode
+from prade.data.public.decode import Decoder
+from prade.data.public.joint import encode
 from prade.data.read.files import copied_share, copies_in_words, noted_share
 
 SCHEMA = Schema(

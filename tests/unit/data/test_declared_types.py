@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Schema
-from prade.data.decoding import Decoder
-from prade.data.encoding import encode
+from prade.data.public.decode import Decoder
+from prade.data.public.joint import encode
 from prade.data.public.table import PublicTable
 from prade.data.read.tables import read_table, write_table
 

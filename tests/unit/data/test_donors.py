@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from prade import Column, Schema
 from prade.core.arrays import Chances
-from prade.data.decoding import Decoder
-from prade.data.encoding import Coded, encode
-from prade.data.menus import NONE
+from prade.data.public.decode import NONE, Decoder
 from prade.data.public.donors import Donors
+from prade.data.public.joint import Coded, encode
 
 ROWS = 3000
 

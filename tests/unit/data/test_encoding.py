@@ -17,7 +17,9 @@ import pytest
 
 from prade.core.errors import DataError, SchemaError
 from prade.data.declare.schema import Column, Schema
-from prade.data.encoding import Coded, Decoder, encode, outside, read_table, write_table
+from prade.data.public.decode import Decoder
+from prade.data.public.joint import Coded, encode, outside, read_table
+from prade.data.read.tables import write_table
 
 
 def codes_of(column: Column, cells: Any) -> list[int]:

@@ -13,7 +13,7 @@ import pytest
 from prade.core.errors import SchemaError, WorkloadError
 from prade.data.comparison import codes_satisfying
 from prade.data.declare.schema import Column, Schema
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.queries.query import parse
 
 RACE = Column("RACE", "categorical", values=(1, 2), missing=True, labels={1: "white", 2: "Black", None: "not asked"})

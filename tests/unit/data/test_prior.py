@@ -5,8 +5,7 @@ import pytest
 
 from prade import DataError, PradeError, Schema
 from prade.core.arrays import distinct_rows
-from prade.data.encoding import Coded, encode
-from prade.data.prior import Prior
+from prade.data.public.joint import Coded, Prior, encode
 from prade.estimating.posterior_mode import MAP
 from prade.queries.parts import Marginal
 from prade.release.release import Measurement

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, DataError, Groups, Schema
-from prade.data.encoding import Coded
+from prade.data.declare.groups import RecurringGroups
+from prade.data.public.joint import Coded
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
-from prade.data.recurring_groups import RecurringGroups
 from worlds.survey import SEX, STATE
 
 SCHEMA = Schema(
@@ -95,7 +95,7 @@ def test_rows_and_groups_survive_a_file_to_the_last_bit(tmp_path, seed):
     assert again.numbers["AGE"].tobytes() == public.numbers["AGE"].tobytes()
     listed = Groups.of({"STATE": [39, 17], "PUMA": ["a", "b"]})
     for by in (["STATE"], ["STATE", "PUMA"]):
-        one, other = (RecurringGroups.of(each, listed.level(by)) for each in (again, public))
+        one, other = (RecurringGroups.of(each.groups, listed.level(by)) for each in (again, public))
         assert np.array_equal(one.keys, other.keys)
         assert np.array_equal(one.of_group, other.of_group)
 

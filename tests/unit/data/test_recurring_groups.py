@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prade import Column, Groups, Schema
+from prade.data.declare.groups import RecurringGroups
 from prade.data.public.public import Public
-from prade.data.recurring_groups import RecurringGroups
 
 SCHEMA = Schema([Column(name, "group") for name in ("STATE", "PUMA", "YEAR")] + [Column("AGE", "numeric", edges=[18])])
 TABLE = {
@@ -22,8 +22,8 @@ def public(*by, **columns):
 
 def owners(rows, listed, by):
     """For each group, the public rows that are its own."""
-    recurring = RecurringGroups.of(rows, Groups.of(listed).level(by))
-    return [np.flatnonzero(recurring.rows(rows, group)).tolist() for group in range(len(recurring.recurs))]
+    recurring = RecurringGroups.of(rows.groups, Groups.of(listed).level(by))
+    return [np.flatnonzero(recurring.rows(rows.group, group)).tolist() for group in range(len(recurring.recurs))]
 
 
 def test_everybody_has_all_rows():
@@ -52,7 +52,7 @@ def test_one_public_row_may_be_the_own_of_several_years():
     rows = public("STATE", "PUMA", "YEAR")
     listed = {"STATE": [39, 39, 17, 17], "PUMA": ["a", "a", "b", "b"], "YEAR": [2020, 2021, 2020, 2021]}
     assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[2, 3], [2, 3], [1], [1]]
-    recurring = RecurringGroups.of(rows, Groups.of(listed).level(["STATE", "PUMA", "YEAR"]))
+    recurring = RecurringGroups.of(rows.groups, Groups.of(listed).level(["STATE", "PUMA", "YEAR"]))
     assert recurring.times.tolist() == [2, 2, 1, 1]  # public years
     np.testing.assert_allclose(recurring.sums(rows.group_weights), [0.4, 0.4, 0.2, 0.2])
 
@@ -61,7 +61,7 @@ def test_a_year_that_the_public_table_has_counts():
     rows = public("STATE", "PUMA", "YEAR")
     listed = {"STATE": [39, 39], "PUMA": ["a", "a"], "YEAR": [2019, 2020]}
     assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[3], [2, 3]]
-    recurring = RecurringGroups.of(rows, Groups.of(listed).level(["STATE", "PUMA", "YEAR"]))
+    recurring = RecurringGroups.of(rows.groups, Groups.of(listed).level(["STATE", "PUMA", "YEAR"]))
     np.testing.assert_allclose(recurring.sums(rows.group_weights), [0.2, 0.4])
     assert recurring.times.tolist() == [1, 2]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from prade.core.errors import DataError, SchemaError, WorkloadError
 from prade.data.comparison import codes_satisfying
 from prade.data.declare.schema import Column, Schema
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 
 HOURS = Column("WKHP", "numeric", edges=(1, 10, 40), integer=True, min=1, max=99, missing=True)
 SEX = Column("SEX", "categorical", values=(1, 2))

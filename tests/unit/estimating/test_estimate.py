@@ -9,7 +9,7 @@ import pytest
 
 from prade import DataError, EstimationError, Schema, Workload
 from prade.data.declare.column import Column
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
 from prade.estimating.layout import Layout
 

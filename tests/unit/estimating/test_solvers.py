@@ -7,7 +7,7 @@ import pytest
 
 from prade import Schema, Workload
 from prade.core.errors import EstimationError
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating import solvers
 from prade.estimating.base import check
 from prade.estimating.estimate import Status

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from prade.core.errors import PradeError
-from prade.data.encoding import Coded, encode, outside
+from prade.data.public.joint import Coded, encode, outside
 from prade.examples import CensusLike, CensusYears, census_like, census_years
 from prade.examples.census import ISLANDER
 

@@ -14,7 +14,7 @@ import pytest
 
 from prade import Budget, Column, Schema, Workload
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source

@@ -21,7 +21,7 @@ import pytest
 from prade import Column, CsvFile, Schema
 from prade.core.errors import DataError
 from prade.core.files import spill_folder
-from prade.data.encoding import encode
+from prade.data.public.joint import encode
 from prade.measuring.person_bound import PersonRows
 from prade.measuring.source import Source, count, open_source
 from prade.measuring.streams import Stream, without_secrets

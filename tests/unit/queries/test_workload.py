@@ -10,7 +10,7 @@ from scipy import sparse
 
 from prade.core.errors import DataError, WorkloadError
 from prade.data.declare.schema import Column, Schema
-from prade.data.joint import Joint
+from prade.data.public.joint import Joint
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse

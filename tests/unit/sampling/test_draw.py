@@ -9,7 +9,7 @@ from scipy import stats
 
 from prade import Schema
 from prade.core.errors import EstimationError
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.examples import census_like
 from prade.sampling.draw import Search, SortedRows, draw, drawn_ranks, improve, improved_ranks, ordering, sample
 

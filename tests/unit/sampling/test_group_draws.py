@@ -12,8 +12,7 @@ import pytest
 from prade import DataError, Release
 from prade.core.execution import Execution, WorkersError
 from prade.data.public.table import PublicTable
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.pipeline import sample
 from prade.planning.settings import Settings
 from prade.release.derived_files import UNFINISHED_ROWS
@@ -138,7 +137,7 @@ def test_groups_without_rows_take_no_work(made, monkeypatch):
 RUN = """
 import sys
 from prade import Execution, Release
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from unit.sampling.test_group_draws import written
 
 def told(what, done, number):

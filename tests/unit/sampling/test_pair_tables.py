@@ -7,7 +7,7 @@ import pytest
 
 from prade import Column, Schema, Target
 from prade.core.execution import Execution
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.sampling.draw import Search, SortedRows, drawn_ranks, improved_ranks

@@ -10,12 +10,11 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.decoding import Decoder
+from prade.data.public.decode import Decoder
 from prade.data.public.public import Public
 from prade.data.read.files import copied_share
 from prade.data.read.tables import write_table
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample

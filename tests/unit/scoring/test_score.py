@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade import Column, DataError, Schema
-from prade.data.encoding import Coded, encode
+from prade.data.public.joint import Coded, encode
 from prade.data.read.tables import write_table
 from prade.scoring.distances import pair_errors
 from prade.scoring.score import chosen_pairs, joint_errors, score

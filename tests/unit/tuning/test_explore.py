@@ -10,7 +10,7 @@ from prade import Budget, Plan, Schema, Task, Unit, explore
 from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.data.declare.column import Column
-from prade.data.encoding import Coded
+from prade.data.public.joint import Coded
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles
 from prade.estimating.levels.estimates import Estimates

@@ -8,9 +8,8 @@ import pytest
 
 from prade import Schema
 from prade.core.errors import WorkloadError
-from prade.data.encoding import Coded, encode
-from prade.data.information import Information
-from prade.data.prior import Prior
+from prade.data.public.information import Information
+from prade.data.public.joint import Coded, Prior, encode
 from prade.tuning.mutual_information import (
     MOST_CELLS,
     cliques,

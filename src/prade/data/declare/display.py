@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from prade.core.errors import DataError, SchemaError, closest
 from prade.data.declare.column import LARGEST_WHOLE, MISSING, Column, label_key
 from prade.data.declare.schema import Schema
-from prade.data.matching import code_cells
+from prade.data.read.coding import code_cells
 from prade.data.read.csv import first_line_outside, format_of, header_of, opened
 
 if TYPE_CHECKING:

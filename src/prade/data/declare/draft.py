@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import SchemaError, closest
-from prade.data.cell_types import python_values, require_plain_type
-from prade.data.cells import is_text, one_piece
 from prade.data.declare.column import LARGEST_NUMBER, LARGEST_WHOLE, Column
-from prade.data.matching import code_cells, numbers_of
+from prade.data.read.cells import is_text, one_piece, python_values, require_plain_type
+from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.tables import distinct_values, group_cells, plain_cells, read_table
 
 # Ages at which people usually ask: five-year groups, and 18. Questions can only be asked at edges, and another edge

@@ -13,21 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs, smallest_unsigned
-from prade.data.cells import one_piece
 from prade.data.declare.schema import Schema
-from prade.data.joint import Codes
-from prade.data.matching import code_cells, numbers_of
-from prade.data.menus import NONE
-from prade.data.read.tables import plain_cells
+from prade.data.public.joint import Codes
 
+NONE = -1  # in place of a row number: no public row
 MOST_INDEXES = 4  # kept at once: each takes a dozen bytes per public row
 
 
@@ -169,73 +165,3 @@ class RowIndex:
             equal &= column[rows] == mine[found]
         stop[found[~equal]] = first[found[~equal]]
         return first, stop
-
-
-# ---------------------------------------------------------------------- copies: synthetic rows that have, in
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from prade.data.menus import Menu
-
-MISSING, OUTSIDE = 0, 1  # no value, or one that is not in the menu; other values are numbered from 2 on
-
-
-class Copies:
-    """Finds the rows of tables that have, in all columns of these menus, the values of one public row.
-
-    Values are compared as they are written: of two wages in one bin only the same wage is equal.
-    """
-
-    def __init__(self, menus: Sequence[Menu]) -> None:
-        self._menus = menus
-
-    def flags(self, table: pa.Table) -> Flags:
-        """Whether each row is a copy."""
-        first, stop = self._index.runs([_numbered_cells(menu, table[menu.column.name]) for menu in self._menus])
-        return first < stop
-
-    @cached_property
-    def whole(self) -> Flags:
-        """Whether all values of each public row are in the domain: only such a row can have a copy."""
-        whole = np.ones(len(self._menus[0].codes), np.bool_)
-        for menu in self._menus:
-            whole &= (menu.codes >= menu.column.present) | (menu.of_row >= 0)
-        return whole
-
-    @cached_property
-    def _index(self) -> RowIndex:
-        """The public rows by all their values."""
-        numbers = [_numbered_rows(menu) for menu in self._menus]
-        narrow = [each.astype(smallest_unsigned(int(each.max(initial=0)))) for each in numbers]
-        return RowIndex(narrow, [int(each.max(initial=0)) + 1 for each in numbers])
-
-
-def _numbered_rows(menu: Menu) -> Ints:
-    """A number for the value of each public row."""
-    place = menu.of_row.astype(np.int64)
-    if menu.column.kind == "numeric":
-        place = np.where(place < 0, place, np.append(_ranks(menu)[1], -1)[place])
-    # A value outside the domain has a code too, but it is not the value that is written for the code.
-    return np.where(menu.codes >= menu.column.present, MISSING, np.where(place < 0, OUTSIDE, place + 2))
-
-
-def _numbered_cells(menu: Menu, cells: Any) -> Ints:
-    """A number for the value of each cell, that of the public rows with an equal value; -1 for one that none has."""
-    column, cells = menu.column, one_piece(plain_cells(cells))
-    codes, fits = code_cells(column, cells)
-    if column.kind == "numeric":
-        known = _ranks(menu)[0]
-        numbers = numbers_of(column, cells)
-        index = np.minimum(np.searchsorted(known, numbers), max(len(known) - 1, 0))
-        fits &= np.append(known, np.nan)[index] == numbers
-    else:
-        index = codes
-    return np.where(codes >= column.present, MISSING, np.where(fits, index + 2, -1))
-
-
-def _ranks(menu: Menu) -> tuple[Floats, Ints]:
-    """The numbers of a menu in rising order, and the rank of each value: it may have one twice, as "1" and "1.0"."""
-    known, rank = np.unique(numbers_of(menu.column, menu.values), return_inverse=True)
-    return known, rank

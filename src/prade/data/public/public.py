@@ -24,15 +24,12 @@ from prade.core.documents import Malformed
 from prade.core.errors import DataError
 from prade.core.execution import cores, finishing
 from prade.core.files import replace_file
-from prade.data.cell_types import require_plain_type
-from prade.data.cells import clean_text, is_missing, is_text, one_piece, plain_array
-from prade.data.columns import AT_ONCE
 from prade.data.declare.column import Column
 from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Schema
-from prade.data.encoding import encode
-from prade.data.matching import numbers_of
-from prade.data.prior import Prior
+from prade.data.public.joint import Prior, encode
+from prade.data.read.cells import AT_ONCE, clean_text, is_missing, is_text, one_piece, plain_array, require_plain_type
+from prade.data.read.coding import numbers_of
 from prade.data.read.files import (
     HEADER,
     WEIGHT_FIELD,

@@ -15,13 +15,12 @@ import numpy as np
 
 from prade.core.errors import DataError, PradeError
 from prade.core.files import content_hash, refuse_duplicates
-from prade.data.cells import is_text, one_piece
-from prade.data.columns import Columns
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
-from prade.data.decoding import Decoder
-from prade.data.matching import numbers_of
+from prade.data.public.decode import Decoder
 from prade.data.public.public import Public, group_columns
+from prade.data.read.cells import Columns, is_text, one_piece
+from prade.data.read.coding import numbers_of
 from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat, format_of
 from prade.data.read.frames import Like
 from prade.data.read.tables import guess_type, read_table, table_suffix, with_types

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, Remedy
-from prade.data.cells import decoded_text
+from prade.data.read.cells import decoded_text
 
 QUOTE = '"'
 TAB_NAMES = ("tab", r"\t")

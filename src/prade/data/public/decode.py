@@ -1,0 +1,398 @@
+"""Turning codes back into a table like the public one: same types, same column order, missing cells where coded.
+
+The numbers of a row are those of a public row with the same codes (`prade.data.public.donors`), if there is one. A
+column that has no donor takes a public value of its bin, in proportion to how often it occurs (or to the weights of its
+rows). Both preserve heaping at round numbers and the shape of the tails. If the public table has no value in a bin,
+numbers are drawn uniformly from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs, smallest_unsigned
+from prade.core.errors import DataError
+from prade.core.execution import cores, finishing
+from prade.data.declare.column import LARGEST_WHOLE, Column
+from prade.data.public.donors import NONE, Donors, RowIndex
+from prade.data.read.cells import AT_ONCE, Columns, is_text, one_piece
+from prade.data.read.coding import PER_DAY, code_cells, numbers_of
+from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
+from prade.data.read.tables import plain_cells, read_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NO_ROWS = np.zeros(0, np.uint8), np.zeros(0, np.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """The values that each code of one column can be decoded to.
+
+    `values` are sorted by code; those of code c are at starts[c] : starts[c + 1]. `cumulative` is the cumulative sum of
+    their frequencies (or weights), so that a uniform draw selects a value in proportion to its frequency. `codes` are
+    those of the public rows, and `of_row` is where each row's value is among `values`, -1 for a row without a value of
+    the schema's domain. A menu that was not made from public rows has neither.
+    """
+
+    column: Column
+    values: Any  # pyarrow array, without dictionary encoding
+    starts: Ints
+    cumulative: Floats
+    codes: NDArray[Any]
+    of_row: NDArray[Any]  # signed integers, as narrow as possible: there is one for each public row
+
+    def draw(self, codes: NDArray[Any], chances: Chances, donor: Ints | None = None) -> Any:
+        """One value for each code: that of the row's donor, or where it has none, one drawn from those of the code."""
+        import pyarrow as pa
+
+        codes = codes.astype(np.int64)
+        missing = codes >= self.column.present
+        codes[missing] = 0
+        values, index = self.values, self.starts[codes]
+        if self.column.kind == "numeric":
+            index = np.full(len(codes), NONE)
+            if donor is not None and len(self.of_row):
+                index = np.where(donor == NONE, NONE, self.of_row[donor].astype(np.int64))
+            alone = np.flatnonzero((index == NONE) & ~missing)
+            first, stop = self.starts[codes[alone]], self.starts[codes[alone] + 1]
+            chance = chances.uniform(f"value\n{self.column.name}", alone)
+            index[alone] = drawn_in_runs(self.cumulative, first, stop, chance)
+            if (first == stop).any():
+                unseen = alone[first == stop]
+                values, index[unseen] = self._uniform(codes[unseen], chance[first == stop])
+        return values.take(pa.array(index, mask=missing))
+
+    def _uniform(self, codes: Ints, chance: Floats) -> tuple[Any, Ints]:
+        """The values with a uniformly drawn number appended for each of these codes, and the indices of those."""
+        import pyarrow as pa
+
+        numbers, kind, public = _uniform_numbers(self.column, codes, chance), self.values.type, self.values
+        if not self._holds(np.unique(codes), kind):
+            # The public type cannot hold a number of this bin (e.g. 300 in 8 bits): use the natural type.
+            kind = natural_type(self.column)
+            public = typed_numbers(self.column, numbers_of(self.column, public), kind)
+        drawn = typed_numbers(self.column, numbers, kind)
+        off = np.flatnonzero(code_cells(self.column, drawn)[0] != codes)
+        if len(off):  # rounded to the type, a number is in the next bin
+            numbers[off] = self._held(codes[off]).mean(axis=0)
+            drawn = typed_numbers(self.column, numbers, kind)
+        return pa.concat_arrays([public, drawn]), len(public) + np.arange(len(codes))
+
+    def _holds(self, codes: Ints, kind: pa.DataType) -> bool:
+        """Whether a type has numbers of these bins, and of whole numbers all: it depends on no number that is drawn."""
+        for numbers in self._held(codes):
+            typed = typed_numbers(self.column, numbers, kind)
+            if typed is None or not np.array_equal(code_cells(self.column, typed)[0], codes):
+                return False
+        return True
+
+    def _held(self, codes: Ints) -> Floats:
+        """What a type must hold to be used for these bins: the first and last whole number, or else the middle."""
+        bounds = np.array([_closed_bounds(self.column, code) for code in codes.tolist()]).T
+        return bounds if self.column.integer else bounds.mean(axis=0, keepdims=True)
+
+
+# ---------------------------------------------------------------------- menus
+
+
+def natural_type(column: Column) -> pa.DataType:
+    """The Arrow type of a column if there is no public table to take it from."""
+    import pyarrow as pa
+
+    if column.kind != "numeric":
+        return pa.array(column.values).type
+    if column.dates:
+        return pa.date32()
+    return pa.int64() if column.integer else pa.float64()
+
+
+def menu_of_schema(column: Column) -> Menu:
+    """The values as the schema lists them; of a numeric column none."""
+    import pyarrow as pa
+
+    if column.kind == "numeric":
+        starts = np.zeros(column.present + 1, dtype=np.int64)
+        return Menu(column, pa.array([], natural_type(column)), starts, np.zeros(0), *NO_ROWS)
+    starts = np.arange(column.present + 1)
+    return Menu(column, pa.array(column.values), starts, np.arange(1.0, column.present + 1), *NO_ROWS)
+
+
+def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
+    """The values as the public table writes them, with the rows that have them; rows of weight 0 are left out."""
+    import pyarrow as pa
+
+    seen = one_piece(plain_cells(cells)).dictionary_encode()
+    values = seen.dictionary
+    indices = seen.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    codes, fits = code_cells(column, pa.concat_arrays([values, pa.nulls(1, values.type)]))  # the last: missing
+    counts = np.bincount(indices, weights, minlength=len(codes))
+    usable = fits & (codes < column.present)
+    usable[-1] = False
+    if column.kind == "numeric":
+        usable &= counts > 0
+    # Within a code, sort by frequency, the highest first; ties keep their order of appearance.
+    order = np.flatnonzero(usable)[np.lexsort((-counts[usable], codes[usable]))]
+    menu = values.take(pa.array(order))
+    rows = indices[weights > 0]
+    codes_of_rows = codes.astype(smallest_unsigned(column.size))[rows]
+    if column.kind == "numeric":
+        starts = np.searchsorted(codes[order], np.arange(column.present + 1))
+        place = np.full(len(codes), NONE, _signed(len(order)))
+        place[order] = np.arange(len(order))
+        return Menu(column, menu, starts, np.cumsum(counts[order]), codes_of_rows, place[rows])
+    of_row = np.where(usable, codes, NONE).astype(_signed(column.size))[rows]
+    return replace(_listed_menu(column, menu, codes[order]), codes=codes_of_rows, of_row=of_row)
+
+
+def _signed(size: int) -> np.dtype[Any]:
+    """The smallest integer type that can hold -1 and every number below `size`."""
+    return np.min_scalar_type(-max(size, 1))
+
+
+def _listed_menu(column: Column, values: Any, codes: Ints) -> Menu:
+    """One value per code: as the public table writes it ("06" for 6), or as the schema lists it if it is not there."""
+    import pyarrow as pa
+
+    as_listed = menu_of_schema(column)
+    try:
+        written = as_listed.values.cast(values.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return as_listed  # the table's type cannot hold the listed values
+    in_public, first = np.unique(codes, return_index=True)
+    index = np.arange(column.present) + len(values)
+    index[in_public] = first
+    menu = pa.concat_arrays([values, written]).take(pa.array(index))
+    if not np.array_equal(code_cells(column, menu)[0], np.arange(column.present)):
+        return as_listed
+    return replace(as_listed, values=menu)
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def _uniform_numbers(column: Column, codes: Ints, chance: Floats) -> Floats:
+    """A uniform number from the bin of each code; an open-ended bin is taken to be as wide as its neighbour."""
+    low, high = np.array([_closed_bounds(column, code) for code in range(column.present)]).T[:, codes]
+    if column.integer:
+        return np.asarray(np.minimum(low + np.floor(chance * (high - low + 1.0)), high))
+    return np.asarray(np.clip(low * (1.0 - chance) + high * chance, low, high))
+
+
+def _closed_bounds(column: Column, code: int) -> tuple[float, float]:
+    low, high = column.bounds(code)
+    starts = column.thresholds
+    if low is None:
+        width = starts[1] - starts[0] if len(starts) > 1 else 1.0
+        low = (starts[0] if starts else column.max or 0.0) - width
+    if high is None:
+        width = starts[-1] - starts[-2] if len(starts) > 1 else 1.0
+        high = low + width - (1.0 if column.integer else 0.0)
+    return min(low, high), high  # for large floats, low may have been rounded to a number above high
+
+
+def typed_numbers(column: Column, numbers: Floats, kind: pa.DataType) -> Any | None:
+    """Numbers (days for dates) as an Arrow array of a given type; None if the type cannot hold them."""
+    import pyarrow as pa
+
+    types = pa.types
+    whole = column.integer or types.is_integer(kind)
+    if whole and np.abs(numbers).max(initial=0.0) > 2 * LARGEST_WHOLE:
+        return None
+    source = pa.array(np.floor(numbers).astype(np.int64) if whole else numbers, from_pandas=True)
+    try:
+        if column.dates and types.is_timestamp(kind):
+            return pa.array((numbers * PER_DAY[kind.unit]).astype(np.int64)).cast(kind)
+        if column.dates:
+            return source.cast(pa.int32()).cast(pa.date32()).cast(kind)
+        if is_text(kind):
+            return source.cast(pa.string()).cast(kind)
+        return source.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+# ---------------------------------------------------------------------- copies
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+MISSING, OUTSIDE = 0, 1  # no value, or one that is not in the menu; other values are numbered from 2 on
+
+
+class Copies:
+    """Finds the rows of tables that have, in all columns of these menus, the values of one public row.
+
+    Values are compared as they are written: of two wages in one bin only the same wage is equal.
+    """
+
+    def __init__(self, menus: Sequence[Menu]) -> None:
+        self._menus = menus
+
+    def flags(self, table: pa.Table) -> Flags:
+        """Whether each row is a copy."""
+        first, stop = self._index.runs([_numbered_cells(menu, table[menu.column.name]) for menu in self._menus])
+        return first < stop
+
+    @cached_property
+    def whole(self) -> Flags:
+        """Whether all values of each public row are in the domain: only such a row can have a copy."""
+        whole = np.ones(len(self._menus[0].codes), np.bool_)
+        for menu in self._menus:
+            whole &= (menu.codes >= menu.column.present) | (menu.of_row >= 0)
+        return whole
+
+    @cached_property
+    def _index(self) -> RowIndex:
+        """The public rows by all their values."""
+        numbers = [_numbered_rows(menu) for menu in self._menus]
+        narrow = [each.astype(smallest_unsigned(int(each.max(initial=0)))) for each in numbers]
+        return RowIndex(narrow, [int(each.max(initial=0)) + 1 for each in numbers])
+
+
+def _numbered_rows(menu: Menu) -> Ints:
+    """A number for the value of each public row."""
+    place = menu.of_row.astype(np.int64)
+    if menu.column.kind == "numeric":
+        place = np.where(place < 0, place, np.append(_ranks(menu)[1], -1)[place])
+    # A value outside the domain has a code too, but it is not the value that is written for the code.
+    return np.where(menu.codes >= menu.column.present, MISSING, np.where(place < 0, OUTSIDE, place + 2))
+
+
+def _numbered_cells(menu: Menu, cells: Any) -> Ints:
+    """A number for the value of each cell, that of the public rows with an equal value; -1 for one that none has."""
+    column, cells = menu.column, one_piece(plain_cells(cells))
+    codes, fits = code_cells(column, cells)
+    if column.kind == "numeric":
+        known = _ranks(menu)[0]
+        numbers = numbers_of(column, cells)
+        index = np.minimum(np.searchsorted(known, numbers), max(len(known) - 1, 0))
+        fits &= np.append(known, np.nan)[index] == numbers
+    else:
+        index = codes
+    return np.where(codes >= column.present, MISSING, np.where(fits, index + 2, -1))
+
+
+def _ranks(menu: Menu) -> tuple[Floats, Ints]:
+    """The numbers of a menu in rising order, and the rank of each value: it may have one twice, as "1" and "1.0"."""
+    known, rank = np.unique(numbers_of(menu.column, menu.values), return_inverse=True)
+    return known, rank
+
+
+# ---------------------------------------------------------------------- the decoder
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from prade.data.declare.schema import Schema
+    from prade.data.public.joint import Joint
+
+
+class Decoder:
+    """Turns codes into a table; made by `Decoder.fit` from a public table or by `Decoder.plain` from a schema alone.
+
+    >>> from prade.data.declare.schema import Column, Schema
+    >>> from prade.data.public.joint import encode
+    >>> schema = Schema([Column("PAY", "numeric", edges=[1000, 2000], integer=True, min=0)])
+    >>> public = {"PAY": [500, 1500, 1500, 9000]}
+    >>> decoder = Decoder.fit(schema, public)
+    >>> decoder.decode(encode(schema, {"PAY": [1, 1999]}), seed=0)["PAY"].to_pylist()
+    [500, 1500]
+    """
+
+    def __init__(
+        self, schema: Schema, menus: Sequence[Menu], types: DeclaredTypes, donors: Donors | None = None
+    ) -> None:
+        self.schema = schema
+        self.types = types
+        self._menus = {menu.column.name: menu for menu in menus}
+        self._donors = donors
+
+    @classmethod
+    def fit(cls, schema: Schema, public: Any, *, weight: str | None = None) -> Decoder:
+        """Learn the values of each bin, the types and the column order from a public table.
+
+        `weight` names a column of row weights: donors are drawn in proportion to them, and never from rows of weight 0.
+        """
+        table = public if isinstance(public, Columns) else read_table(public)
+        weights = np.ones(table.num_rows)
+        if weight is not None:
+            cells = one_piece(plain_cells(read_table(table, [weight])[weight]))
+            weights = _checked_weights(numbers_of(Column(weight, "numeric", edges=(0,)), cells), weight)
+        without_values = {name for name in schema.groups if not schema[name].values}
+        read_table(table, [name for name in schema.coded if name not in table.column_names])  # an error names it
+        names = [name for name in table.column_names if name in schema and name not in without_values]
+        threads = min(cores(), AT_ONCE)
+        menus = finishing(lambda name: menu_of_public(schema[name], table[name], weights), names, threads)
+        codes = {menu.column.name: menu.codes for menu in menus}
+        donors = Donors(schema, codes, weights[weights > 0]) if weights.any() else None
+        return cls(schema, menus, DeclaredTypes.of(public, table), donors)
+
+    @classmethod
+    def plain(cls, schema: Schema) -> Decoder:
+        """A decoder without public values: listed values as the schema lists them, numbers uniform within their bin."""
+        columns = [column for column in schema.columns if column.kind != "group" or column.values]
+        return cls(schema, [menu_of_schema(column) for column in columns], DeclaredTypes())
+
+    def decode(self, coded: Joint, *, seed: int | Chances, like: Like = "pyarrow", drawn: Ints | None = None) -> Frame:
+        """The rows of `coded` as a table; the same seed gives the same table.
+
+        `drawn` are the numbers of the public rows (of those with weight) that the rows were drawn from, if known. With
+        `Chances` for a seed, a row's cells do not depend on the rows that are decoded with it.
+        """
+        import pyarrow as pa
+
+        check_like(like)
+        for name in coded.columns:
+            if name not in self._menus:
+                raise DataError(
+                    f"column {name!r} was not in the public table that the decoder was made from; leave it out, or "
+                    "make the decoder from a table that has it"
+                )
+        chances = seed if isinstance(seed, Chances) else Chances.of_groups(seed, [0], [len(coded)])
+        names = [name for name in self._menus if name in coded.codes]
+        donors = {} if self._donors is None else self._donors.find(coded.codes, chances, drawn)
+        cells = [self._menus[name].draw(coded.codes[name], chances, donors.get(name)) for name in names]
+        return self.types.framed(self.types.of_table(pa.table(cells, names=names)), like)
+
+    def listed(self, name: str) -> pa.Array:
+        """The values of a column with listed values, in the order of its codes, as the public table writes them."""
+        import pyarrow as pa
+
+        return self.types.of_table(pa.table([self._menus[name].values], names=[name]))[name].combine_chunks()
+
+    def copied(self, table: pa.Table, coded: Joint | None = None, drawn: Ints | None = None) -> Flags:
+        """Whether each row of a table has, in every coded column, the values of one and the same public row.
+
+        `coded` and `drawn` are what the table was decoded from, if known. A row that has the codes of the public row it
+        was drawn from has its values, too, and is a copy if these are in the domain: nearly all rows need no look at
+        their cells.
+        """
+        copied = np.zeros(table.num_rows, np.bool_)
+        if coded is not None and drawn is not None and self._donors is not None:
+            copied = self._donors.agree(coded.codes, drawn)
+            copied[copied] = self._copies.whole[drawn[copied]]
+        others = np.flatnonzero(~copied)
+        if len(others):
+            copied[others] = self._copies.flags(table.take(others))
+        return copied
+
+    @cached_property
+    def _copies(self) -> Copies:
+        return Copies([self._menus[name] for name in self.schema.coded])
+
+
+def _checked_weights(weights: Floats, name: str) -> Floats:
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise DataError(f"the weights in {name!r} must be finite and not negative; remove such rows or set them to 0")
+    return weights

@@ -1,0 +1,300 @@
+"""Joint distributions on coded rows: coded tables, priors and estimates.
+
+All of them have `project(columns)`, which gives a marginal distribution, and `prade.queries.query.expect` takes any of
+them, so each can be used in place of another.
+
+`encode` may be used on private rows: no error, warning or log message depends on a cell, and no code depends on another
+row's cell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import mass_per_cell, smallest_unsigned
+from prade.core.errors import DataError, many, names_of
+from prade.core.execution import finishing
+from prade.data.declare.column import Column
+from prade.data.read.cells import Columns, one_piece, python_values
+from prade.data.read.coding import code_cells, numbers_of
+from prade.data.read.tables import plain_cells, read_table
+
+if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
+
+Codes = Mapping[str, NDArray[Any]]
+
+
+def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray[Any]:
+    """The number of each row's cell in the product of `columns`, in C order (the last column varies fastest)."""
+    absent = [name for name in columns if name not in codes]
+    if absent:
+        raise DataError(
+            f"column {absent[0]!r} is not among the coded columns ({', '.join(codes)}); "
+            "encode it or leave it out of the workload"
+        )
+    dtype = smallest_unsigned(schema.domain_size(columns))
+    if len(columns) == 1:
+        return np.ascontiguousarray(codes[columns[0]], dtype=dtype)
+    rows = len(next(iter(codes.values())))
+    result = np.zeros(rows, dtype=dtype)
+    for name in columns:
+        result *= dtype.type(schema.size(name))
+        result += codes[name].astype(dtype, copy=False)
+    return result
+
+
+class Joint:
+    """Rows in codes with weights that sum to one; `project(columns)` is the marginal distribution q(columns)."""
+
+    schema: Schema
+    codes: Codes
+    weights: NDArray[np.float64]
+    complete: bool = False  # whether the rows are all cells of the domain, each once
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the coded columns."""
+        return tuple(self.codes)
+
+    def project(self, columns: Sequence[str]) -> NDArray[np.float64]:
+        """The marginal distribution on `columns`, an array with one axis per column."""
+        names = names_of(columns)
+        cells = joint_codes(self.schema, self.codes, names)
+        return mass_per_cell(cells, self.weights, self.schema.domain_size(names)).reshape(self.schema.shape(names))
+
+
+# ---------------------------------------------------------------------- coded tables
+
+
+if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
+
+
+class Coded(Joint):
+    """A table in codes: one array of unsigned integers per column, and weights that sum to one.
+
+    `codes` maps each column's name to its codes (0 to size - 1). `weights` are scaled to sum to one; None gives every
+    row the same weight.
+    """
+
+    def __init__(self, schema: Schema, codes: Mapping[str, NDArray[Any]], weights: NDArray[Any] | None = None) -> None:
+        self.schema = schema
+        self.codes: dict[str, NDArray[Any]] = {name: _checked(schema[name], column) for name, column in codes.items()}
+        lengths = {len(column) for column in self.codes.values()}
+        if len(lengths) != 1:
+            raise DataError(
+                f"the coded columns have {len(lengths)} different lengths; give at least one column, all of one length"
+            )
+        rows = lengths.pop()
+        self.weights = normalised(np.ones(rows) if weights is None else weights, rows, "weights")
+
+    def take(self, index: NDArray[Any]) -> Coded:
+        """The rows at `index` (row numbers or a mask), with weights scaled to sum to one again."""
+        picked = np.asarray(index)
+        codes = {name: column[picked] for name, column in self.codes.items()}
+        return Coded(self.schema, codes, self.weights[picked])
+
+    def __repr__(self) -> str:
+        return f"Coded({len(self)} rows, {len(self.codes)} columns)"
+
+
+def encode(
+    schema: Schema, table: Any, *, columns: Sequence[str] | None = None, weight: str | None = None, threads: int = 1
+) -> Coded:
+    """Encode a table, several columns at a time in `threads`.
+
+    `table` is a pandas, polars or pyarrow table, a dict of arrays, or a parquet or CSV file. `columns` are the columns
+    to encode (by default all but the group columns). It is an error if the table declares a column's type (parquet,
+    Arrow, typed frames) and that type cannot match the schema. In CSV files and columns of Python objects, each cell is
+    read on its own, and a cell of the wrong kind is a value outside the domain. `weight` names a column of row
+    weights; it is for public tables only, because a negative or missing weight is an error.
+
+    >>> from prade.data.declare.schema import Column, Schema
+    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65], missing=True)])
+    >>> encode(schema, {"AGE": [3, 18, None, 70]}).codes["AGE"]
+    array([0, 1, 3, 2], dtype=uint8)
+    """
+    names = list(schema.coded if columns is None else schema.select(columns).names)
+    sizes = {name: schema.size(name) for name in names}  # a group column without values is refused here
+    cells = table if isinstance(table, Columns) else read_table(table, names, guess=False)
+    if isinstance(cells, Columns):
+        read_table(cells, [name for name in names if name not in cells.column_names])  # an error names the column
+
+    def coded(name: str) -> NDArray[Any]:
+        return code_cells(schema[name], cells[name])[0].astype(smallest_unsigned(sizes[name]))
+
+    codes = dict(zip(names, finishing(coded, names, threads), strict=True))
+    return Coded(schema, codes, None if weight is None else _weights(read_table(table, [weight])[weight], weight))
+
+
+def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
+    """The values of a PUBLIC table that are outside the schema's domain: {column: {value: number of rows}}.
+
+    The result contains cell values, so never use this on private rows. A missing cell is reported as None. Columns
+    without such values are left out, and so are columns that the table does not have and group columns whose values
+    are not known yet.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    public = table if isinstance(table, Columns) else read_table(table, guess=False)
+    report: dict[str, dict[Any, int]] = {}
+    for column in schema.columns:
+        if column.name not in public.column_names or (column.kind == "group" and not column.values):
+            continue
+        cells = public[column.name]
+        fits = code_cells(column, cells)[1]
+        if fits.all():
+            continue
+        unfit = plain_cells(cells).filter(~fits)
+        if pa.types.is_union(unfit.type):  # Arrow's value_counts does not support unions
+            report[column.name] = dict(Counter(unfit.to_pylist()))
+        else:
+            counted = pc.value_counts(unfit)
+            values, counts = python_values(counted.field("values")), counted.field("counts").to_pylist()
+            report[column.name] = dict(zip(values, counts, strict=True))
+    return report
+
+
+def _checked(column: Column, codes: NDArray[Any]) -> NDArray[Any]:
+    codes = np.asarray(codes)
+    if codes.ndim != 1 or codes.dtype.kind not in "ui":
+        raise DataError(f"column {column.name!r}: codes must be a one-dimensional array of integers")
+    if len(codes) and (int(codes.max()) >= column.size or int(codes.min()) < 0):
+        raise DataError(f"column {column.name!r}: a code is outside the range from 0 to {column.size - 1}")
+    return np.ascontiguousarray(codes, dtype=smallest_unsigned(column.size))
+
+
+def _weights(column: Any, name: str) -> NDArray[np.float64]:
+    """The weights of public rows; an error says which row has none."""
+    cells = one_piece(plain_cells(column))
+    weights = numbers_of(Column(name, "numeric", edges=(0,)), cells)
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise DataError(
+            f"column {name!r}: the weight of row {wrong[0] + 1:,} is {cells[int(wrong[0])].as_py()!r} "
+            f"({many(len(wrong), 'such row')}); give a number that is not negative, or remove the row"
+        )
+    return weights
+
+
+def normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float64]:
+    """Weights of this many rows, scaled to sum to one; `name` is theirs in errors."""
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (rows,):
+        raise DataError(f"{rows} rows need {rows} weights, got an array of shape {values.shape}")
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise DataError(f"{name} must be finite and not negative; remove such rows or set their weight to 0")
+    if rows == 0:
+        return values
+    with np.errstate(over="ignore"):
+        total = values.sum()
+    if total == 0:
+        raise DataError(f"{name} are all zero; give at least one row a weight above 0")
+    if np.isinf(total):
+        return normalised(values / values.max(), rows, name)
+    return np.ascontiguousarray(values / total)
+
+
+# ---------------------------------------------------------------------- priors
+
+
+if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
+
+LARGEST_FULL_DOMAIN = 2**22
+
+
+class Prior(Coded):
+    """A distribution p on distinct coded rows, the support.
+
+    It is made from a public table, from a mixture of several, or from an earlier estimate, or it is uniform on a small
+    domain. `complete` says that the support consists of all cells of the domain; otherwise estimates can give no
+    weight to rows that are not in the support.
+
+    >>> from prade import Schema
+    >>> schema = Schema.from_mbi({"a": 2, "b": 3})
+    >>> prior = Prior.from_table(schema, {"a": [0, 0, 1], "b": [2, 2, 1]})
+    >>> len(prior), prior.project(["a"])
+    (2, array([0.66666667, 0.33333333]))
+    """
+
+    def __init__(self, schema: Schema, codes: Codes, weights: NDArray[np.float64], *, complete: bool = False) -> None:
+        super().__init__(schema, codes, weights)
+        if len(self) == 0:
+            raise DataError("the prior has no rows; give a public table with at least one row")
+        self.complete = complete
+
+    def __repr__(self) -> str:
+        kind = "full domain" if self.complete else "support"
+        return f"Prior({len(self)} rows of the {kind}, {len(self.codes)} columns)"
+
+    def with_weights(self, weights: NDArray[np.float64]) -> Prior:
+        """The same rows with other weights, which are scaled to sum to one; the codes are not checked again."""
+        other = copy(self)
+        other.weights = normalised(weights, len(self), "weights")
+        return other
+
+    @classmethod
+    def from_joint(cls, *joints: Joint, mixing: Sequence[float] | None = None) -> Prior:
+        """The mixture sum_i mixing_i * joint_i of coded tables, priors or estimates over the same columns."""
+        from prade.core.arrays import distinct_rows
+
+        if not joints:
+            raise DataError("a prior needs at least one table or distribution; none was given")
+        shares = np.full(len(joints), 1.0) if mixing is None else np.asarray(mixing, float)
+        if shares.shape != (len(joints),) or not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
+            raise DataError(
+                f"mixing is {mixing!r}; give a weight for each of the {len(joints)} sources, not negative and not all 0"
+            )
+        schema, names = joints[0].schema, joints[0].columns
+        for other in joints[1:]:
+            if other.columns != names or other.schema.select(names) != schema.select(names):
+                raise DataError("the sources of a prior must be coded with the same schema and columns")
+        codes = {name: np.concatenate([joint.codes[name] for joint in joints]) for name in names}
+        weights = np.concatenate([s * j.weights for s, j in zip(shares, joints, strict=True)])
+        positive = weights > 0
+        if not positive.all():
+            codes, weights = {name: code[positive] for name, code in codes.items()}, weights[positive]
+        if len(weights) == 0:
+            raise DataError("the prior has no rows with a weight above 0; give a public table that has some")
+        first, number = distinct_rows(list(codes.values()))
+        merged = mass_per_cell(number, weights, len(first))
+        return cls(schema, {name: code[first] for name, code in codes.items()}, merged)
+
+    @classmethod
+    def from_table(
+        cls, schema: Schema, table: Any, *, columns: Sequence[str] | None = None, weight: str | None = None
+    ) -> Prior:
+        """The prior of a public table or file; `weight` names a column of survey weights."""
+        return cls.from_joint(encode(schema, table, columns=columns, weight=weight))
+
+    @classmethod
+    def uniform(cls, schema: Schema, columns: str | Sequence[str] | None = None) -> Prior:
+        """The uniform distribution on a small domain: a prior without any knowledge."""
+        names = names_of(schema.coded if columns is None else columns)
+        shape = schema.shape(names)
+        size = schema.domain_size(names)
+        if size > LARGEST_FULL_DOMAIN:
+            raise DataError(
+                f"the full domain of {len(names)} columns has {size:.3g} cells, more than {LARGEST_FULL_DOMAIN}; "
+                "use fewer columns, coarser bins, or a prior from a public table"
+            )
+        grid = np.unravel_index(np.arange(size), shape)
+        codes = {name: code.astype(smallest_unsigned(n - 1)) for name, n, code in zip(names, shape, grid, strict=True)}
+        return cls(schema, codes, np.full(size, 1.0 / size), complete=True)
+
+    def on_full_domain(self) -> Prior:
+        """The same distribution with one row for every cell of its domain, most of them with weight zero."""
+        uniform = Prior.uniform(self.schema, self.columns)
+        return Prior(self.schema, uniform.codes, self.project(self.columns).ravel(), complete=True)

@@ -1,0 +1,502 @@
+"""The text or number that a cell is compared by, whatever the type of its column (1, 1.0, true, "1").
+
+A column's type can depend on its rows: one missing value turns a column of integers into floats, and one word turns
+floats into Python objects. So the text and the number of a cell depend on the cell's own value and on nothing else:
+
+    whole numbers    1, 1.0 and Decimal("1.00") have the text "1"; from 2**53 on, where floats skip numbers, no text
+    other numbers    the shortest text that reads as the same double; decimals without trailing zeros
+    true and false   the texts "true" and "false", the numbers 1 and 0
+    dates and times  2020-12-31, 2020-12-31 08:30:00; midnight is written as the date alone; times are converted to
+                     UTC and truncated to microseconds
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.documents import json_value
+from prade.core.errors import DataError, PradeError
+from prade.data.declare.column import LARGEST_WHOLE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MIDNIGHT = r" 00:00:00$"
+ZEROS = r"(\.[0-9]*?)0+$"  # trailing zeros after the decimal point; "1.00" becomes "1."
+DAY = 86_400_000_000  # microseconds
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+FARTHEST = 2**62  # microseconds from 1970, about 146,000 years: times farther away are moved to this limit
+LONGEST = 400  # digits: decimal numbers with more become floats (the range of a double ends before that)
+NOT_TEXT = (
+    "\ufffd"  # begins the text of a cell that is not Unicode, which makes it unlike any number, date or listed value
+)
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is one of the text types."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def one_piece(column: Any) -> pa.Array:
+    """The column as one Arrow array, even if its chunks have different dictionaries."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    return column
+
+
+def plain_array(cells: Any) -> Any:
+    """The cells as a plain array: without extension types, run-end encoding and union offsets; bytes become text.
+
+    A union that `object_cells` did not make is converted cell by cell.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = one_piece(cells)
+    if isinstance(cells, pa.ExtensionArray) and cells.type.extension_name.startswith("arrow."):
+        cells = cells.storage  # other extension types, such as pandas' periods, do not store the value itself
+    types, kind = pa.types, cells.type
+    if types.is_run_end_encoded(kind):
+        return plain_array(pc.run_end_decode(cells))
+    if types.is_union(kind):
+        own = kind.mode == "dense" and [field.type for field in kind] == list(_kinds().values())
+        # Arrow ignores a union's offset when it returns type codes; a copy has no offset.
+        return pa.concat_arrays([cells]) if own else object_cells([_python_object(cell) for cell in cells])
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return clean_text(cells.cast(pa.large_binary()).view(pa.large_string()))
+    return clean_text(cells.cast(pa.large_binary()).view(pa.large_string())) if types.is_binary_view(kind) else cells
+
+
+def _python_object(cell: Any) -> Any:
+    """An Arrow scalar as a Python object; `object` itself if Python cannot represent the value."""
+    try:
+        return cell.as_py()
+    except (ValueError, OverflowError, ArithmeticError):
+        return object
+
+
+def texts_of(cells: Any) -> Any:
+    """The text of each cell, to be compared with a list of texts; null for a cell without one."""
+    import pyarrow as pa
+
+    types, kind = pa.types, cells.type
+    if types.is_timestamp(kind) or types.is_date64(kind):
+        return _time_texts(microseconds(cells))
+    if types.is_decimal(kind):
+        return decimal_texts(cells)
+    if types.is_integer(kind) or types.is_floating(kind):
+        return _number_texts(floats_of(cells))
+    return clean_text(cells) if is_text(kind) else cells.cast(pa.large_string())
+
+
+def clean_text(texts: Any) -> Any:
+    """The texts; a cell that is not valid UTF-8 becomes a text that no schema lists (`text_of_bytes`)."""
+    import pyarrow as pa
+
+    texts = texts.cast(pa.large_string())
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = texts.cast(pa.large_binary()).to_pylist()
+        return pa.array([None if each is None else _valid_text(each) for each in raw], texts.type)
+    return texts
+
+
+def _valid_text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeError:
+        return NOT_TEXT + raw.hex()
+
+
+def text_of_bytes(raw: bytes, encoding: str = "utf-8") -> str:
+    """The text of bytes, a different text for all different bytes.
+
+    Bytes that are not text become U+FFFD and their hexadecimal digits; a text that begins with U+FFFD gets another one.
+
+    >>> text_of_bytes(b"caf\\xe9", "latin-1"), text_of_bytes(b"caf\\xe9")
+    ('café', '\ufffd636166e9')
+    """
+    try:
+        text = raw.decode(encoding)
+    except UnicodeError:
+        return NOT_TEXT + raw.hex()
+    return NOT_TEXT + text if text.startswith(NOT_TEXT) else text
+
+
+def decoded_text(cells: pa.Array, encoding: str) -> pa.Array:
+    """Bytes as text in an encoding. UTF-8 stays unchanged, because cells of bytes are read as UTF-8."""
+    import pyarrow as pa
+
+    data = cells.buffers()[2]
+    if encoding == "utf-8" or data is None or not (np.frombuffer(data, np.uint8) > 127).any():
+        return cells
+    coded = cells.dictionary_encode()
+    texts = [text_of_bytes(raw, encoding) for raw in coded.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(texts, pa.large_string()))
+
+
+def text_of_characters(cell: str) -> str:
+    """The text of a Python string; one with half of a surrogate pair is not text, and treated like such bytes."""
+    plain = str.__str__(cell)
+    try:
+        plain.encode()
+    except UnicodeError:
+        return NOT_TEXT + plain.encode("utf-8", "surrogatepass").hex()
+    return plain
+
+
+def floats_of(cells: Any) -> NDArray[np.float64]:
+    """Each number or Boolean as a double; NaN for missing cells."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(cells.type):  # Arrow's own conversion does not always give the nearest double
+        cells = _written_out(cells)
+    doubles = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(doubles, dtype=np.float64)
+
+
+def microseconds(cells: Any) -> pa.Array:
+    """Each date or time as whole microseconds since 1970 in UTC; times beyond `FARTHEST` are moved to it."""
+    import pyarrow as pa
+
+    days = pa.types.is_date32(cells.type)
+    empty = cells.is_null().to_numpy(zero_copy_only=False)
+    raw = cells.cast(pa.int32()).cast(pa.int64()) if days else cells.cast(pa.int64())
+    raw = raw.fill_null(0).to_numpy(zero_copy_only=False)
+    unit = "ms" if pa.types.is_date64(cells.type) else "d" if days else cells.type.unit
+    if unit == "ns":
+        since = raw // 1000
+    else:
+        factor = DAY if unit == "d" else 10**6 // PER_SECOND[unit]
+        since = np.clip(raw, -(FARTHEST // factor), FARTHEST // factor) * factor
+    return pa.array(np.clip(since, -FARTHEST, FARTHEST), mask=empty)
+
+
+def days_of(cells: Any) -> NDArray[np.float64]:
+    """Each date or time as days since 1970-01-01, with the time of day as a fraction; NaN for missing cells."""
+    import pyarrow as pa
+
+    if pa.types.is_date32(cells.type):
+        return floats_of(cells.cast(pa.int32()))
+    moments = microseconds(cells)
+    since = moments.fill_null(0).to_numpy(zero_copy_only=False)
+    days = since // DAY + since % DAY / DAY
+    return np.where(moments.is_null().to_numpy(zero_copy_only=False), np.nan, days)
+
+
+def _number_texts(numbers: NDArray[np.float64]) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole = np.isfinite(numbers) & (numbers == np.floor(numbers))
+    near = whole & (np.abs(numbers) < LARGEST_WHOLE)
+    digits = pa.array(np.where(near, numbers, 0).astype(np.int64)).cast(pa.large_string())
+    if near.all():
+        return digits
+    shortest = pa.array(np.where(whole, np.nan, numbers), from_pandas=True).cast(pa.large_string())
+    return pc.if_else(pa.array(near), digits, shortest)
+
+
+def decimal_texts(cells: Any) -> Any:
+    """Decimals as exact text, without trailing zeros."""
+    import pyarrow.compute as pc
+
+    return pc.utf8_rtrim(pc.replace_substring_regex(_written_out(cells), ZEROS, r"\1"), ".")
+
+
+def _written_out(cells: Any) -> Any:
+    """Decimals without exponents: Arrow writes zeros and small numbers with one that depends on the column's scale."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = cells.cast(pa.large_string())
+    if not pc.any(pc.match_substring(texts, "E")).as_py():
+        return texts
+    written = [None if each is None else format(each, "f") for each in cells.to_pylist()]
+    return pa.array(written, pa.large_string())
+
+
+def _time_texts(moments: pa.Array) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = moments.cast(pa.timestamp("us")).cast(pa.large_string())
+    seconds = pc.utf8_rtrim(pc.replace_substring_regex(texts, ZEROS, r"\1"), ".")
+    return pc.replace_substring_regex(seconds, MIDNIGHT, "")
+
+
+# ---------------------------------------------------------------------- Python objects
+
+
+def decimal_cells(texts: Any) -> Any:
+    """Decimal numbers that an engine writes as text: each cell has the type of its own value."""
+    distinct = texts.dictionary_encode()
+    numbers = [*map(_decimal_or_text, distinct.dictionary.to_pylist()), None]
+    return object_cells(numbers).take(distinct.indices.fill_null(len(numbers) - 1))
+
+
+def _decimal_or_text(text: str) -> Any:
+    try:
+        return decimal.Decimal(text)
+    except decimal.InvalidOperation:
+        return text
+
+
+def object_cells(values: Any) -> pa.Array:
+    """Python objects as an Arrow union: the type of each cell depends on that cell alone."""
+    import pyarrow as pa
+
+    types, cells = _kinds(), list(values)
+    children: dict[type | None, list[Any]] = {kind: [] for kind in types}
+    kinds = set(map(type, cells)) - {type(None)}
+    if (
+        len(kinds) == 1
+        and kinds <= {bool, int, float, str}
+        and (alone := _alone(cells, types, kinds.pop())) is not None
+    ):
+        return alone
+    numbers = {kind: number for number, kind in enumerate(types)}
+    codes, offsets = [], []
+    for cell in cells:
+        kind, plain = _kind_of(cell)
+        codes.append(numbers[kind])
+        offsets.append(len(children[kind]))
+        children[kind].append(plain)
+    arrays = [pa.array(children[kind], arrow) for kind, arrow in types.items()]
+    return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), arrays)
+
+
+def _kinds() -> dict[type | None, Any]:
+    """The kinds of cells and their Arrow types; `object` stands for all values that a schema cannot list."""
+    import pyarrow as pa
+
+    return {
+        None: pa.null(),
+        bool: pa.bool_(),
+        int: pa.int64(),
+        float: pa.float64(),
+        str: pa.large_string(),
+        datetime.date: pa.date32(),
+        datetime.datetime: pa.timestamp("us"),
+        object: pa.struct([]),
+    }
+
+
+def _alone(cells: Sequence[Any], types: dict[type | None, Any], kind: type) -> pa.Array | None:
+    """A fast path for cells of one kind; None if a cell needs more than 64 bits or has an unpaired surrogate."""
+    import pyarrow as pa
+
+    try:
+        child = pa.array(cells, types[kind], from_pandas=True)
+    except (OverflowError, UnicodeEncodeError, pa.ArrowException):
+        return None
+    codes = np.full(len(cells), list(types).index(kind), np.int8)
+    arrays = [child if each is kind else pa.array([], arrow) for each, arrow in types.items()]
+    return pa.UnionArray.from_dense(pa.array(codes), pa.array(np.arange(len(cells), dtype=np.int32)), arrays)
+
+
+def _kind_of(cell: Any) -> tuple[type | None, Any]:
+    """The kind of a cell and its plain value."""
+    try:
+        return _plain_kind(cell)
+    except Exception:  # an object may raise anything when it is examined; that must not affect the other rows
+        return object, {}
+
+
+def _plain_kind(cell: Any) -> tuple[type | None, Any]:
+    if isinstance(cell, np.datetime64):
+        return _moment_of(cell)
+    if isinstance(cell, np.timedelta64):
+        return (None, None) if np.isnat(cell) else (object, {})
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if is_missing(cell):
+        return None, None
+    if isinstance(cell, bool):
+        return bool, cell
+    if isinstance(cell, int):
+        return (int, int(cell)) if -(2**63) <= cell < 2**63 else _decimal_of(decimal.Decimal(cell))
+    if isinstance(cell, (float, np.floating)):
+        return float, float(cell)
+    if isinstance(cell, decimal.Decimal):
+        return _decimal_of(cell)
+    if isinstance(cell, complex) and cell.imag == 0:  # one complex number makes the whole column complex
+        return _plain_kind(cell.real)
+    if isinstance(cell, datetime.datetime):
+        if hasattr(cell, "asm8"):  # a pandas Timestamp, which has nanoseconds and a larger range than Python's
+            return _moment_of(cell.asm8)
+        since = cell.replace(tzinfo=None) - EPOCH - (cell.utcoffset() or datetime.timedelta())
+        return datetime.datetime, since // datetime.timedelta(microseconds=1)
+    if isinstance(cell, datetime.date):
+        return datetime.date, (cell - EPOCH.date()).days
+    if isinstance(cell, str):
+        return str, text_of_characters(cell)
+    if isinstance(cell, bytes):
+        return str, text_of_bytes(cell)
+    return (str, str(cell)) if isinstance(cell, uuid.UUID) else (object, {})
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a Python object stands for a missing value."""
+    if isinstance(cell, (float, np.floating)):
+        return bool(np.isnan(cell))
+    if isinstance(cell, decimal.Decimal):
+        return cell.is_nan()
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _moment_of(cell: np.datetime64) -> tuple[type | None, Any]:
+    import pyarrow as pa
+
+    if np.isnat(cell):
+        return None, None
+    unit = np.datetime_data(cell.dtype)[0]
+    if unit not in PER_SECOND:
+        cell, unit = cell.astype("datetime64[s]"), "s"
+    return datetime.datetime, microseconds(pa.array([int(cell.astype(np.int64))], pa.timestamp(unit)))[0].as_py()
+
+
+def _decimal_of(cell: decimal.Decimal) -> tuple[type, Any]:
+    """As for a column of decimals: a whole number, or text without trailing zeros; a float if that is too long."""
+    if not cell.is_finite() or (cell and abs(cell.adjusted()) > LONGEST):
+        return float, float(cell)  # infinite, if it is beyond the range of a double
+    if abs(cell) < LARGEST_WHOLE and cell == int(cell):
+        return int, int(cell)
+    text = format(cell, "f")
+    return str, text.rstrip("0").rstrip(".") if "." in text else text
+
+
+# ---------------------------------------------------------------------- types of cells
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def require_plain_type(name: str, kind: pa.DataType) -> None:
+    """Refuse a column of a public table whose cells are not single values: lists, structs, durations, bytes."""
+    import pyarrow as pa
+
+    types = pa.types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    date = types.is_date(kind) or types.is_timestamp(kind)
+    if not (number or date or is_text(kind) or types.is_boolean(kind) or types.is_null(kind)):
+        raise DataError(
+            f"column {name!r}: cells of type {kind} are not supported; convert them to numbers, text, true/false or "
+            "dates"
+        )
+
+
+def replace_invalid_utf8(table: pa.Table) -> pa.Table:
+    """Replace text cells that are not valid UTF-8, each by its own bytes (`prade.data.read.cells.text_of_bytes`)."""
+    import pyarrow as pa
+
+    for index, name in enumerate(table.column_names):
+        cells = table.column(index)
+        kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+        if is_text(kind):
+            try:
+                cells.validate(full=True)
+            except pa.ArrowInvalid:
+                texts = clean_text(cells.cast(kind))
+                table = table.set_column(index, name, texts.cast(kind))
+    return table
+
+
+def python_values(cells: Any) -> list[Any]:
+    """The cells as Python values; dates and times that Python cannot represent become text."""
+    try:
+        return list(cells.to_pylist())
+    except (OverflowError, ValueError):
+        return list(texts_of(cells).to_pylist())
+
+
+# ---------------------------------------------------------------------- columns
+
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PANDAS = b"pandas"
+AT_ONCE = 4  # columns that are read and coded at the same time: each is in memory
+
+
+class Columns:
+    """In place of an Arrow table: `column_names`, `columns[name]` and `schema`; nothing that is read is kept.
+
+    `read` reads one column, as a table that has its notes.
+    """
+
+    def __init__(
+        self, column_names: Sequence[str], read: Callable[[str], pa.Table], schema: pa.Schema | None = None
+    ) -> None:
+        self.column_names = list(column_names)
+        self._read = read
+        self._schema = schema
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        return self._read(name)[name]
+
+    @cached_property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return len(self[self.column_names[0]]) if self.column_names else 0
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The types of all columns, with the notes for pandas about them; if it was not given, each column is read."""
+        import pyarrow as pa
+
+        if self._schema is not None:
+            return self._schema
+        each = {name: self._read(name).schema for name in self.column_names}
+        notes = {name: pandas_notes(schema) for name, schema in each.items()}
+        columns = [
+            note for name, found in notes.items() for note in found.get("columns", []) if note["field_name"] == name
+        ]
+        first = next((found for found in notes.values() if found), {})
+        metadata = {PANDAS: json.dumps({**first, "index_columns": [], "columns": columns}).encode()}
+        return pa.schema([schema.field(0) for schema in each.values()], metadata if columns else None)
+
+    def table(self, names: Sequence[str]) -> pa.Table:
+        """Some columns together."""
+        import pyarrow as pa
+
+        found = [self._read(name) for name in names]
+        if len(found) == 1:
+            return found[0]
+        return pa.table({name: each[name] for name, each in zip(names, found, strict=True)})
+
+    def changed(self, change: Callable[[str, Any], Any]) -> Columns:
+        """The same columns, each changed when it is read: `change` gets a column's name and its cells."""
+        import pyarrow as pa
+
+        return Columns(self.column_names, lambda name: pa.table({name: change(name, self[name])}))
+
+
+def pandas_notes(schema: pa.Schema) -> dict[str, Any]:
+    """The notes for pandas in a schema's metadata; empty if there are none, or if they are malformed."""
+    with suppress(PradeError, KeyError, TypeError):
+        notes = json_value((schema.metadata or {})[PANDAS])
+        if all(isinstance(each["field_name"], str | None) for each in notes["columns"]):
+            return dict(notes)
+    return {}
