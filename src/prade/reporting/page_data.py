@@ -61,7 +61,7 @@ from prade.core.execution import Execution, several
 from prade.data.declare.display import described
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
-from prade.estimating.levels.basis import basis
+from prade.estimating.levels.asked_rows import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE, interval
 from prade.estimating.levels.error_bars import AT_ONCE
 from prade.queries.parts import Marginal

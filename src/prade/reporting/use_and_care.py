@@ -18,7 +18,7 @@ from prade.core.errors import many
 from prade.data.declare.display import display_texts
 from prade.data.declare.schema import Rule
 from prade.data.read.files import copies_in_words
-from prade.estimating.levels.unseen_cells import FALSE_ALARM
+from prade.estimating.levels.added_rows import FALSE_ALARM
 from prade.planning.invariants import not_protected
 from prade.planning.plan import columns_left_out
 from prade.queries.parts import Marginal

@@ -22,8 +22,7 @@ from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Prior
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.cell_counts import NINETY_FIVE
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.privacy.noise_law import LAPLACE
