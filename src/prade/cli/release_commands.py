@@ -109,7 +109,7 @@ def _measured(release: Release, output: str, ledger: Ledger, spent: bool) -> tup
         "private_table_read": spent,
         "remaining": left.to_dict(),
         "ledger": str(ledger.path),
-        "head": statement.head and statement.head.to_dict(),
+        "head": statement.head.to_dict(),
         "promise": plan.promise(),
     }
     price = (

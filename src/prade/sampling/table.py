@@ -35,8 +35,7 @@ from prade.data.read.files import noted_share
 from prade.data.read.frames import Frame, Like
 from prade.data.read.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
-from prade.estimating.levels.estimates import Estimates, inputs_hash
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, inputs_hash, kept_estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release

@@ -13,7 +13,7 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Prior
 from prade.data.public.public import Public
-from prade.estimating.levels.rows_from_tables import RowsFromTables
+from prade.estimating.levels.level_smoothing import RowsFromTables
 from prade.examples import census_like
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
