@@ -28,14 +28,19 @@ def test_the_version_stands_in_one_place_and_others_agree():
 
 def test_the_recipe_for_conda_requires_what_the_package_requires():
     listed = text("conda/meta.yaml").split("  run:\n", 1)[1].split("\n\n", 1)[0]
-    conda = {line.strip(" -").replace(" ", "") for line in listed.splitlines()} - {"python" + PROJECT["requires-python"]}
+    conda = {line.strip(" -").replace(" ", "") for line in listed.splitlines()} - {
+        "python" + PROJECT["requires-python"]
+    }
     names = {re.split("[>=]", each)[0]: each for each in PROJECT["dependencies"]}
     assert conda == {each.replace(name, CONDA_NAMES.get(name, name), 1) for name, each in names.items()}
 
 
 def test_every_declared_python_is_checked_on_every_push():
     declared = [each.rsplit(" ", 1)[1] for each in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", each)]
-    assert re.findall(r'"(3\.\d+)"', text(".github/workflows/check.yml").split("matrix:")[1].split("steps:")[0]) == declared
+    assert (
+        re.findall(r'"(3\.\d+)"', text(".github/workflows/check.yml").split("matrix:")[1].split("steps:")[0])
+        == declared
+    )
 
 
 def test_users_install_what_the_package_requires_and_nothing_for_development():
