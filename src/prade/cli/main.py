@@ -177,7 +177,7 @@ def result(value: Any, words: str) -> None:
 
 def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
-    for module in ("plan_commands", "ledger_commands", "release_commands", "report_commands", "demo"):
+    for module in ("plan_commands", "check_commands", "ledger_commands", "release_commands", "report_commands", "demo"):
         importlib.import_module(f"prade.cli.{module}")
     # in the order of their use, whichever module was imported first; commands of others come last
     order = {name: place for place, name in enumerate(COMMANDS)}
