@@ -362,20 +362,22 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 
 def claim_of(manifest: Mapping[str, Any]) -> Claim:
     """Which entry of which ledger paid for a release, according to its `release.json`."""
+    if manifest.get("head") is None:
+        raise DataError(
+            "the release was written by version 0.1 of prade; this version reads those of 0.9 and later: use the "
+            "version that wrote it"
+        )
     try:
-        return Claim(manifest["plan"], manifest["entry"], manifest["files"][MEASUREMENTS], head_of(manifest))
+        files, head = manifest["files"], Head.from_dict(manifest["head"])
+        return Claim(manifest["plan"], manifest["entry"], files[MEASUREMENTS], head)
     except (LookupError, TypeError):
         raise DataError(f"a {MANIFEST} does not say which entry paid for it: restore the original") from None
 
 
-def head_of(content: Mapping[str, Any]) -> Head | None:
-    """The head of the ledger that paid, as named in a sealed file; files of version 0.1 name none."""
-    return None if content.get("head") is None else Head.from_dict(content["head"])
-
-
 def head_after(folder: Path) -> Head | None:
     """The ledger's head after a release was committed; None if the release is unfinished."""
-    return head_of(read_sealed(folder / EXTRACT)) if (folder / EXTRACT).is_file() else None
+    path = folder / EXTRACT
+    return Head.from_dict(read_sealed(path).get("head")) if path.is_file() else None
 
 
 def note_of(plan: Plan) -> str:
