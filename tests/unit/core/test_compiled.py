@@ -1,4 +1,4 @@
-"""LAPACK without the interpreter's lock: as scipy's functions, and other threads go on meanwhile."""
+"""Compiled functions: LAPACK as in scipy while other threads go on, and systematic samples."""
 
 import threading
 import time
