@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prade import Task
+from prade import EstimationError, Task
 from prade.core.errors import DataError, PradeError, many
 from prade.core.execution import Execution
 from prade.data.declare.schema import Schema
@@ -446,7 +446,7 @@ def test_ladders_change_one_thing_at_a_time(data):
         assert candidates.plan_of(choice).budget == Budget.pure(4)
     assert not any(words.startswith("own") for words, _ in seen)  # no public rows of the same places
     words = " ".join(each for each, _ in seen)
-    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0", "raw answers", "larger shares"):
+    for part in ("totals", "one-way", "two-way", "level 1", "n0", "raw answers", "larger shares"):
         assert part in words
 
 
@@ -846,8 +846,10 @@ def test_settings_and_expectations_are_not_what_is_measured(small):
 def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
     text = small.to_toml()
     head, rest = text.split("[settings]\n")
-    kept = "[settings]\nmixture = 1\n\n[expected]" + rest.split("[expected]")[1]
-    assert Plan.from_toml(head + kept).settings == Settings(mixture=1, posterior="linear", support=0, unseen=False)
+    kept = "[settings]\nn0 = 7\nmixture = 0.0\n\n[expected]" + rest.split("[expected]")[1]
+    assert Plan.from_toml(head + kept).settings == Settings(n0=7, posterior="linear", support=0, unseen=False)
+    with pytest.raises(EstimationError, match=r"mixture is 0\.3: version 0\.10 has no priors"):
+        Plan.from_toml(head + kept.replace("0.0", "0.3"))
 
 
 def test_a_plan_from_before_the_posterior_could_be_chosen_keeps_the_linear_one(small):
