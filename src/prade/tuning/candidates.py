@@ -174,8 +174,8 @@ class Candidates:
 
     def ladders(self, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:
         """Changes of the best choice so far, in words: each ladder goes from simple to elaborate, quick ones first."""
-        # A whole table is larger than the single public groups that stand in for it: to ask less, which pays for them,
-        # is not tried for it.
+        # A whole table is larger than the single public groups that stand in for it, and unlike any of them: asking
+        # less may pay for them, and is not tried for it.
         grouped = bool(self.plan_of(best()).groups.names)
         if best().total < 1 and self.pairs:
             yield self._joint_table(best)

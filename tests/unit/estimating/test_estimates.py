@@ -1,5 +1,6 @@
 """All estimates of a release: worked out again from their multipliers, asked, kept in a file."""
 
+from dataclasses import asdict
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
+from prade import Ask, Budget, Column, DataError, EstimationError, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
@@ -16,7 +17,7 @@ from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.error_bars import errors
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.totals import estimated_totals_variance
-from prade.planning.settings import Settings
+from prade.planning.settings import Settings, settings_of_file
 from prade.queries.query import expect, parse
 from prade.release.derived_files import ESTIMATES
 from worlds.plans import plan_of
@@ -513,3 +514,9 @@ def test_the_papers_estimators_can_be_chosen_kept_and_come_back(tmp_path, estima
     assert again.settings.estimator == estimator
     for group in range(2):
         np.testing.assert_allclose(again.weights(0, group), estimates.weights(0, group), atol=1e-15)
+
+
+def test_settings_of_version_0_9_are_read_if_they_mix_in_no_public_groups():
+    assert Settings(**settings_of_file({**asdict(Settings(own=0.5)), "mixture": 0.0})) == Settings(own=0.5)
+    with pytest.raises(EstimationError, match=r"mixture is 0\.3: version 0\.10 has no priors .* estimate anew"):
+        settings_of_file({"mixture": 0.3})
