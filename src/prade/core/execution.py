@@ -94,9 +94,6 @@ class Execution:
             self.progress(task, done, total)
 
 
-THIS_THREAD = Execution(threads=1)
-
-
 # ---------------------------------------------------------------------- threads
 
 
