@@ -65,7 +65,7 @@ def cells_with_values(draw, column):
     code = draw(st.integers(0, column.size - 1))
     if column.missing and code == column.size - 1:
         return code, None
-    if column.kind == "categorical":
+    if not (column.numeric or column.groups):
         return code, column.values[code]
     low = column.edges[code - 1] if code else column.edges[0] - 5
     high = column.edges[code] if code < len(column.edges) else column.edges[-1] + 5
@@ -82,17 +82,17 @@ def comparisons(draw, column):
         wanted = draw(st.booleans())
         word = draw(st.sampled_from(["missing", "null", "NULL"]))
         return f"{name} is {'' if wanted else 'not '}{word}", lambda value: (value is None) == wanted
-    if column.kind == "numeric" and column.integer and len(column.edges) > 1 and draw(st.integers(0, 3)) == 0:
+    if column.numeric and column.integer and len(column.edges) > 1 and draw(st.integers(0, 3)) == 0:
         low, high = int(column.edges[0]), int(column.edges[-1]) - 1
         inside, words = draw(st.booleans()), draw(st.sampled_from(["between {} and {}", "BETWEEN {} AND {}"]))
         text = f"{name} {'' if inside else 'not '}{words.format(low, high)}"
         return text, lambda value: value is not None and (low <= value <= high) == inside
-    if column.kind == "categorical" and draw(st.booleans()):
+    if not (column.numeric or column.groups) and draw(st.booleans()):
         listed = draw(st.lists(st.sampled_from(column.values), min_size=1, max_size=3))
         inside = draw(st.booleans())
         text = f"{name} {'in' if inside else 'not in'} [{', '.join(map(repr, listed))}]"
         return text, lambda value: value is not None and (value in listed) == inside
-    if column.kind == "categorical":
+    if not (column.numeric or column.groups):
         symbols = list(COMPARE) if isinstance(column.values[0], int) else ["==", "!="]
         symbol, bound = draw(st.sampled_from(symbols)), draw(st.sampled_from(column.values))
     else:
@@ -245,12 +245,12 @@ def test_a_proof_of_disjointness_column_by_column_is_never_wrong(data):
 @law
 @given(st.data())
 def test_ranges_are_sums_of_the_marginal_in_fewest_parts(data):
-    ordered = columns("A").filter(lambda column: column.kind == "numeric" or column.value_type == "int")
+    ordered = columns("A").filter(lambda column: column.numeric or column.value_type == "int")
     schema = Schema([data.draw(ordered)])
     joint = data.draw(joints(schema))
     column = schema["A"]
     mass = joint.project(["A"])[: column.present]
-    if column.kind == "categorical":
+    if not (column.numeric or column.groups):
         mass = mass[np.argsort(column.values)]
     bins = len(mass)
     every = Workload.all_ranges(schema, "A")
@@ -259,7 +259,7 @@ def test_ranges_are_sums_of_the_marginal_in_fewest_parts(data):
     prefixes = Workload.prefixes(schema, "A")
     np.testing.assert_allclose(prefixes.in_order(prefixes.answer(joint)), np.cumsum(mass), atol=1e-12)
     # the same by values: every range that the caller may write down
-    bounds = sorted(column.values) if column.kind == "categorical" else [None, *column.edges]
+    bounds = sorted(column.values) if not (column.numeric or column.groups) else [None, *column.edges]
     chosen = data.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=6))
     asked = [(bounds[i], bounds[j] if j < bins else None) for i, j in chosen]
     ranges = Workload.ranges(schema, "A", asked)

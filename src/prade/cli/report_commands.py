@@ -122,14 +122,13 @@ def answer(
 
 def _value_of(questions: Sequence[Question], estimates: Estimates) -> str:
     """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
-    from prade.data.declare.display import heading
     from prade.queries.asked import statistic_of
 
     asked = statistic_of(questions[0].query, estimates.plan.schema) if len(questions) == 1 else None
     if asked is None or asked.kind == "histogram":
         return ""
     column = estimates.plan.schema[asked.column]
-    return f" of {heading(column)}" if column.title or column.unit else ""
+    return f" of {column.heading}" if column.title or column.unit else ""
 
 
 def _show(table: pa.Table | None, output: str | None, as_json: bool, value_of: str) -> None:

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from prade.core.arrays import mass_per_cell
 from prade.core.errors import WorkloadError, names_of
-from prade.data.comparison import codes_satisfying
 from prade.privacy.protection import Unit
 from prade.queries.parts import MAX_ENUMERATED, Cells, Marginal, Part, Predicate, RowCells, joint_sizes, may_overlap
 from prade.queries.query import Mask, Query, backticked, column_of, parse, shorten
@@ -248,9 +247,9 @@ class Workload(Sequence[Part]):
             low, high = _pair(column, pair)
             inside = np.ones(declared.size, dtype=np.bool_)  # including missing, which `order` leaves out
             if low is not None:
-                inside &= codes_satisfying(declared, ">=", low)
+                inside &= declared.satisfying(">=", low)
             if high is not None:
-                inside &= codes_satisfying(declared, "<", high)
+                inside &= declared.satisfying("<", high)
             positions = np.flatnonzero(inside[order])
             intervals.append((int(positions[0]), int(positions[-1]) + 1) if len(positions) else (0, 0))
             labels.append(_range_label(column, low, high))
@@ -494,7 +493,7 @@ def _positions(origin: ArrayLike, starts: NDArray[np.int64]) -> NDArray[np.int64
 
 def _value_order(column: Column) -> NDArray[np.int64]:
     """The codes of the column's values from smallest to largest, without missing."""
-    if column.kind == "numeric":
+    if column.numeric:
         return np.arange(column.present)
     if column.value_type not in ("int", "float"):
         raise WorkloadError(

@@ -26,7 +26,6 @@ from prade.core.arrays import Floats
 from prade.core.errors import PradeError, many
 from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
-from prade.data.declare.display import described
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan, columns_left_out
@@ -187,7 +186,7 @@ class Exploration:
             "dataset": self.task.dataset,
             "symbol": self._name,
             "levels": [{"name": name, "groups": number} for name, number in zip(names, numbers, strict=True)],
-            "columns": [described(self.task.schema[name]) for name in self.closer.names],
+            "columns": [self.task.schema[name].described() for name in self.closer.names],
             "public": {"rows": self.public_rows, "files": files},
             "unit": self.task.unit.promise(),
             "rehearsal": self._rehearsal(),

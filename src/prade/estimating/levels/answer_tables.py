@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.errors import DataError
-from prade.data.declare.column import EPOCH, Column
+from prade.data.declare.column import Column
 from prade.data.declare.groups import Grouping
-from prade.data.public.decode import natural_type
+from prade.data.declare.numeric import EPOCH
 from prade.estimating.levels.basis import Basis
 from prade.estimating.levels.cell_counts import CellCounts
 from prade.estimating.levels.statistics import Values
@@ -54,12 +54,12 @@ def cell_columns(columns: Sequence[Column], *, missing: bool = True) -> dict[str
     codes = np.indices(sizes).reshape(len(sizes), -1)
     found: dict[str, pa.Array] = {}
     for column, code in zip(columns, codes, strict=True):
-        if column.kind == "numeric":
+        if column.numeric:
             listed = _bounds(column)
             if taken := [name for name in listed if name in found or name in (each.name for each in columns)]:
                 raise DataError(f"the table would have two columns {taken[0]!r}: rename the column of that name")
         else:
-            listed = {column.name: pa.array([*column.values, *[None] * column.missing], natural_type(column))}
+            listed = {column.name: pa.array([*column.values, *[None] * column.missing], column.domain.natural_type())}
         found |= {name: values.take(pa.array(code)) for name, values in listed.items()}
     return found
 
@@ -71,7 +71,7 @@ def _bounds(column: Column) -> dict[str, pa.Array]:
     stops = [*column.cuts, column.max, *[None] * column.missing]
     pairs = {f"{column.name}_from": starts, f"{column.name}_to": stops}
     whole = column.integer and all(edge.is_integer() for edge in column.cuts)
-    kind = natural_type(column) if whole else pa.float64()
+    kind = column.domain.natural_type() if whole else pa.float64()
     if column.dates:
         return {name: pa.array([_date(day) for day in days], kind) for name, days in pairs.items()}
     return {

@@ -16,7 +16,7 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, WorkloadError
-from prade.data.comparison import OffEdge
+from prade.data.declare.numeric import OffEdge
 from prade.data.declare.schema import Schema
 from prade.estimating.levels.basis import Basis, basis, worst
 from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_known

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from prade.core.errors import DataError, names_of
-from prade.data.declare.display import display_texts, heading
 from prade.estimating.levels.answer_tables import cell_columns
 from prade.estimating.levels.asked_rows import asked_schema
 from prade.queries.asked import statistic_of
@@ -52,22 +51,22 @@ def for_readers(table: pa.Table, columns: Sequence[Column], taken: Collection[st
 
     for column in columns:
         first, *others = _names(column)
-        labelled = column.kind == "numeric" or column.labels
+        labelled = column.numeric or column.labels
         cells = pa.array(_texts(table, column), pa.string()) if labelled else table[first]
         kept = table.drop_columns(others)
         place = kept.column_names.index(first)
-        title = heading(column)
+        title = column.heading
         table = kept.set_column(place, column.name if title in (*kept.column_names, *taken) else title, cells)
     return table
 
 
 def _names(column: Column) -> list[str]:
-    return [f"{column.name}_from", f"{column.name}_to"] if column.kind == "numeric" else [column.name]
+    return [f"{column.name}_from", f"{column.name}_to"] if column.numeric else [column.name]
 
 
 def _texts(table: pa.Table, column: Column) -> list[str]:
     """The text for readers of each row of a table."""
     listed = cell_columns([column])
     keys = zip(*(values.to_pylist() for values in listed.values()), strict=True)
-    text_of = dict(zip(keys, display_texts(column), strict=True))
+    text_of = dict(zip(keys, column.display_texts(), strict=True))
     return [text_of[key] for key in zip(*(table[name].to_pylist() for name in listed), strict=True)]
