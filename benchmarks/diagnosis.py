@@ -23,7 +23,6 @@ from prade import Budget, Column, Plan, Schema, Task
 from prade.data.public.joint import Coded
 from prade.data.public.public import Public, kept
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
-from prade.diagnosis.null import drawn_noise
 
 SIZES = {"TEN": 4, "SEX": 2, "AGE": 8, "RARE": 6, "BIG": 15}
 SCHEMA = Schema(
@@ -49,7 +48,7 @@ def noisy(plan: Plan, group: np.ndarray, codes: dict[str, np.ndarray], generator
             cells = part.cells(plan.schema, codes).astype(np.int64)
             counts = np.bincount(number * part.n_cells + cells, minlength=len(grouping) * part.n_cells)
             counts = counts.reshape(len(grouping), -1)
-            answers.append(counts + drawn_noise(question, counts.shape, generator))
+            answers.append(counts + question.law.simulated(float(question.scale), counts.shape, generator))
         found.append(answers)
     return found
 

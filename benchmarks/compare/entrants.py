@@ -22,9 +22,12 @@ HERE = Path(__file__).resolve().parent
 BENCHMARKS = HERE.parent
 PURE, APPROXIMATE, NOTHING = "eps", f"(eps, {systems.DELTA})", "no private data"
 RUNS = HERE / "run.py", HERE / "jobs.py"
-OURS = *RUNS, *(HERE / f"{name}.py" for name in ("box", "jam", "peers", "rehearsal", "systems"))
+OURS = (
+    *RUNS,
+    *(HERE / f"{name}.py" for name in ("asking", "box", "gem", "jam", "methods", "peers", "rehearsal", "systems")),
+)
 SHARED = tuple(BENCHMARKS / f"{name}.py" for name in ("accuracy", "jobs", "common"))
-BASELINES = tuple(jobs.sources(*jobs.OTHER_METHODS))
+ALGORITHM_2 = tuple(jobs.sources(jobs.ALGORITHM_2))
 SCORE = tuple(jobs.sources("data", "examples", "scoring"))  # how tables are read and coded, and how far they are apart
 GIVEN = (  # what a peer is given and how its rows come back
     jobs.acs, jobs.nist, jobs.Job.truth.func, jobs.Job.scored, peers.with_group_column, peers.peer, peers.peer_rows,
@@ -53,7 +56,7 @@ class System:
         decides the data and the score; not with how prade estimates or draws, for peers take hours.
         """
         if self.peer is None:
-            return f"{jobs.code()} {_hash(*OURS, *SHARED, *BASELINES, _version('mbi'))}"
+            return f"{jobs.code()} {_hash(*OURS, *SHARED, *ALGORITHM_2, _version('mbi'))}"
         package, _ = self.peer
         files = (BENCHMARKS / "peers" / name for name in (f"{package}.txt", f"{package}_peer.py", "peer_script.py"))
         told = json.dumps(peers.PEERS[self.peer]), systems.DELTA

@@ -14,7 +14,7 @@ which the model would be too large are left out; it may grow with what has been 
 
 What differs from the paper: a pure budget, so Laplace noise and epsilons that add up (the paper has zCDP); rows are
 added or removed, not exchanged, and the number of rows is measured (there it is known); one person moves a score by at
-most 2, as `Gain` proves; private selection is permute-and-flip; the workload is that of all scored pairs with their
+most 2 (`gain`); private selection is permute-and-flip; the workload is that of all scored pairs with their
 one-way tables (there: three-way tables); and in the first round the model is the uniform distribution (in the authors'
 program there is none, and candidates are compared by their own errors).
 """
@@ -28,12 +28,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from prade import Budget, Part, Workload
-from prade.baselines.base import ask_total, number_of_rows
+from compare.asking import Table, gain
+from prade import Part, Workload
 from prade.core.numbers import exact
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Coded, Prior
-from prade.measuring.adaptive.session import Door, Gain
 
 Known = Sequence[tuple[Part, np.ndarray]]
 
@@ -61,31 +60,32 @@ class Jam:
     total_share: float = 0.05
     most_megabytes: float = 80.0
 
-    def ask(self, prior: Prior, door: Door, model: Model) -> tuple[float, list[str]]:
+    def ask(self, prior: Prior, table: Table, model: Model) -> tuple[float, list[str]]:
         """Fit a model in all rounds; the number of rows, and what was taken, a public table with "(public)" behind it.
 
         If the last rounds take public tables, the answers that they do not ask for are paid for and not used.
         """
-        ask_total(prior, door, exact(self.total_share, "total_share"))
-        whole = door.left
+        table.ask_total(self.total_share)
+        whole = table.left
         shares = {part: prior.project(part.columns).ravel() for part in self.workload}
         taken: list[tuple[Part, np.ndarray | None]] = []  # counts of an answer, None for a public table
-        model.fit([], number_of_rows(door.measurements))
+        model.fit([], table.total)
         for turn in range(self.rounds):
-            total = number_of_rows(door.measurements)
-            share = door.left / (self.rounds - turn)
+            total = table.total
+            share = table.left / (self.rounds - turn)
             choosing = share * exact(self.choosing, "choosing")
             asking = share - choosing
-            noise = Budget.pure(asking).noise_scale(door.unit.rows, door.unit.rows**2)
-            used = max(1 - float(door.left / whole), 1 / self.rounds)
+            noise = table.noise(asking)
+            used = max(1 - float(table.left / whole), 1 / self.rounds)
             parts = self._affordable(model, [part for part, _ in taken], used * self.most_megabytes)
             guesses = {part: np.rint(model.counts(part)).astype(np.int64) for part in parts}
-            scores = [Gain(part, guesses[part], None, math.ceil(part.n_cells * noise)) for part in parts]
-            scores += [Gain(part, guesses[part], np.rint(total * shares[part]).astype(np.int64)) for part in parts]
-            chosen = scores[door.choose(scores, choosing)]
-            answer = door.answer(chosen.part, asking).counts if chosen.offer is None else None
+            scores = [gain(part, guesses[part], None, math.ceil(part.n_cells * noise)) for part in parts]
+            scores += [gain(part, guesses[part], np.rint(total * shares[part]).astype(np.int64)) for part in parts]
+            index = table.choose(scores, choosing)  # the first half of the scores is of tables to ask for
+            chosen = scores[index]
+            answer = table.answer(chosen.part, asking).counts if index < len(parts) else None
             taken.append((chosen.part, answer))
-            total = number_of_rows(door.measurements)
+            total = table.total
             model.fit([(part, total * shares[part] if each is None else each) for part, each in taken], total)
         return total, [part.name + " (public)" * (each is None) for part, each in taken]
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from common import OUT, ROOT
+from compare.asking import Table
 from compare.jam import Graphical, Jam
-from compare.rehearsal import low_marginals, opened
+from compare.rehearsal import low_marginals
 from compare.systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, joined, released, with_group_column
 from prade import Part, Schema
 from prade.data.public.joint import Coded, Prior, encode
-from prade.measuring.adaptive.session import adaptive
 from prade.queries.parts import Marginal
 from prade.release.release import Measurement
 
@@ -148,13 +148,9 @@ def jam(task: Task) -> Drawn:
     mbi, schema = _mbi(), task.job.schema
     began, done, public, taken = time.perf_counter(), dict[int, Coded](), 0, 0
     asking = Jam(low_marginals(schema))
-    for group, table in task.private_groups():
+    for group, rows in task.private_groups():
         prior, model = task.prior(group, 1.0), Graphical(mbi, schema, JAM_STEPS)
-        with (
-            opened(task.epsilon, task.job) as terms,
-            adaptive(table, schema, asking.workload.parts, task=f"JAM-PGM {group}", **terms) as door,
-        ):
-            total, tables = asking.ask(prior, door, model)
+        total, tables = asking.ask(prior, Table(rows, schema, task.job.unit, task.epsilon), model)
         public, taken = public + sum(name.endswith("(public)") for name in tables), taken + len(tables)
         done[group] = model.rows(max(round(total), 1))
     drawn = extrapolated(task, began, done)

@@ -1,22 +1,20 @@
-"""How the baselines that start from public rows get their settings: by a rehearsal on public rows, as prade does."""
+"""How the methods that start from public rows get their settings: by a rehearsal on public rows, as prade does."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from compare.asking import Table
+from compare.methods import Method
 from jobs import Job, kept
-from prade import Budget, Ledger, Schema, Workload
-from prade.baselines import Baseline, run
+from prade import Schema, Workload
 from prade.data.declare.groups import RecurringGroups
-from prade.data.public.joint import Coded, Joint, Prior
+from prade.data.public.joint import Coded, Prior
 from prade.data.read.tables import read_table
 from prade.scoring.score import joint_errors
 
@@ -31,24 +29,12 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "own": (1.0, 0.8),  # the weight of the group's own public rows, the rest being all public rows
 }
 
-Make = Callable[[Workload, dict[str, float]], Baseline]
+Make = Callable[[Workload, dict[str, float]], Method]
 
 
-def asked(baseline: Baseline, prior: Prior, table: pa.Table, epsilon: Any, job: Job) -> tuple[Joint, float]:
-    """A baseline's estimate of one table through the door, and its number of rows; a ledger for each table."""
-    with opened(epsilon, job) as terms:
-        estimate = run(baseline, prior, table, **terms)
-    return estimate, estimate.report.total
-
-
-@contextmanager
-def opened(epsilon: Any, job: Job) -> Iterator[dict[str, Any]]:
-    """The terms of a run through the door for one table: a ledger, a file and a budget of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        ledger, budget = Ledger(Path(folder) / "ledger"), Budget.pure(epsilon)
-        ledger.open_dataset(job.name, job.unit, budget)
-        answers = {"path": Path(folder) / "answers.json", "ledger": ledger, "weak_protection": True}
-        yield {**answers, "dataset": job.name, "budget": budget, "unit": job.unit}
+def asked(method: Method, prior: Prior, rows: pa.Table, epsilon: Any, job: Job) -> tuple[Prior, float]:
+    """A method's estimate of one table, and its number of rows."""
+    return method.ask(prior, Table(rows, prior.schema, job.unit, epsilon))
 
 
 def mixed(own: Prior, all_rows: Prior, share: float) -> Prior:
@@ -75,8 +61,8 @@ def rehearsed(make: Make, name: str, job: Job, epsilon: str) -> dict[str, Any]:
         same = any(stage.own is not None for stage in stages)
 
         def error(settings: dict[str, float]) -> float:
-            baseline = make(low_marginals(job.schema), settings)
-            found = [stage.error(baseline, settings["own"], epsilon, job) for stage in stages]
+            method = make(low_marginals(job.schema), settings)
+            found = [stage.error(method, settings["own"], epsilon, job) for stage in stages]
             off = float(np.exp(-250 * float(epsilon) * settings["total_share"]))
             return (1 - off) * float(np.mean(found)) + 2 * off
 
@@ -106,11 +92,11 @@ class Stage:
     others: Prior
     expected_rows: float  # of a group in earnest
 
-    def error(self, baseline: Baseline, own: float, epsilon: str, job: Job) -> float:
-        """One run of a baseline: the mean distance of two-way tables."""
+    def error(self, method: Method, own: float, epsilon: str, job: Job) -> float:
+        """One run of a method: the mean distance of two-way tables."""
         prior = self.others if self.own is None else mixed(self.own, self.others, own)
         scaled = round(float(epsilon) * self.expected_rows / len(self.truth), 6)
-        estimate, _ = asked(baseline, prior, self.played, str(scaled), job)
+        estimate, _ = asked(method, prior, self.played, str(scaled), job)
         return float(joint_errors(self.truth, estimate, "all").mean())
 
 

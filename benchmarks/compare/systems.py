@@ -20,11 +20,12 @@ import pyarrow as pa
 
 from accuracy import plan_for
 from compare.box import Limits, peak_gib
+from compare.gem import GEMPub
+from compare.methods import MWEM, Histogram, Method, PrivBayes
 from compare.rehearsal import Make, asked, low_marginals, mixed, rehearsed
 from jobs import THREADS, Job
 from prade import Budget, Column, Plan, Release, Schema
-from prade.baselines import MWEM, Baseline, GEMPub, Histogram, PMWPub, PrivBayes
-from prade.baselines.algorithm_2 import published_plan, published_rows
+from prade.baselines import Algorithm2
 from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.data.declare.groups import RecurringGroups
@@ -165,9 +166,9 @@ def published(task: Task) -> Drawn:
     """Algorithm 2, workloads chosen from the public table as published."""
     job = task.job
     began = time.perf_counter()
-    plan = published_plan(job.task(task.budget), job.rows)
+    plan = Algorithm2().plan(job.task(task.budget), job.rows)
     with tempfile.TemporaryDirectory() as folder:
-        rows = published_rows(job.release(plan, Path(folder)), job.rows, task.seed, threads=THREADS)
+        rows = Algorithm2().rows(job.release(plan, Path(folder)), job.rows, task.seed, threads=THREADS)
     return Drawn(rows, time.perf_counter() - began)
 
 
@@ -179,11 +180,11 @@ def prior(task: Task) -> Drawn:
     return Drawn(None, 0.0, 0.0, errors=errors, notes={"scoring": time.perf_counter() - began})
 
 
-# ---------------------------------------------------------------------- baselines
+# ---------------------------------------------------------------------- other methods
 
 
 def _settled(settings: dict[str, float]) -> dict[str, Any]:
-    """What a rehearsal chose, as arguments of MWEM or PMWPub."""
+    """What a rehearsal chose, as arguments of MWEM."""
     return {
         "rounds": int(settings["rounds"]),
         "passes": int(settings["passes"]),
@@ -193,8 +194,8 @@ def _settled(settings: dict[str, float]) -> dict[str, Any]:
 
 LEARNERS: dict[str, Make] = {
     "mwem": lambda workload, chosen: MWEM(workload, **_settled(chosen)),
-    "pmw-average": lambda workload, chosen: PMWPub(workload, **_settled(chosen)),
-    "pmw-last": lambda workload, chosen: PMWPub(workload, **_settled(chosen), iterate="last"),
+    "pmw-average": lambda workload, chosen: MWEM(workload, **_settled(chosen), public=True),
+    "pmw-last": lambda workload, chosen: MWEM(workload, **_settled(chosen), public=True, last=True),
     "gem-pub": lambda workload, chosen: GEMPub(
         workload, rounds=int(chosen["rounds"]), total_share=chosen["total_share"], average=False
     ),
@@ -210,9 +211,9 @@ def learn(name: str, settings_of: str, task: Task) -> Drawn:
     """MWEM, PMW^Pub or GEM^Pub, group by group, with the settings that a rehearsal on public groups found best."""
     job, chosen = task.job, rehearse(settings_of, task)
     began = time.perf_counter()
-    baseline, done = LEARNERS[name](low_marginals(job.schema), chosen["settings"]), dict[int, Coded]()
+    method, done = LEARNERS[name](low_marginals(job.schema), chosen["settings"]), dict[int, Coded]()
     for number, mine in task.private_groups():
-        found, total = asked(baseline, task.prior(number, chosen["settings"]["own"]), mine, task.epsilon, job)
+        found, total = asked(method, task.prior(number, chosen["settings"]["own"]), mine, task.epsilon, job)
         done[number] = task.sampled(found, total)
     drawn = extrapolated(task, began, done)
     settings = ", ".join(f"{setting} {value:g}" for setting, value in chosen["settings"].items())
@@ -241,25 +242,25 @@ def with_group_column(job: Job) -> tuple[Schema, pa.Table]:
     return Schema([*job.schema, column]), listed
 
 
-def whole(baseline: Baseline, task: Task) -> Drawn:
-    """A baseline that looks at the whole table at once and starts from nothing."""
+def whole(method: Method, task: Task) -> Drawn:
+    """A method that looks at the whole table at once and starts from nothing."""
     began = time.perf_counter()
     schema, table = with_group_column(task.job)
-    codes = from_nothing(baseline, schema, table, task)
+    codes = from_nothing(method, schema, table, task)
     return Drawn(by_group(task.job, codes), time.perf_counter() - began)
 
 
-def each_place(baseline: Baseline, task: Task) -> Drawn:
+def each_place(method: Method, task: Task) -> Drawn:
     """The same for the table of each place, with the whole epsilon: a person is in one place."""
     began, schema = time.perf_counter(), task.job.schema
-    tables = {group: from_nothing(baseline, schema, table, task) for group, table in task.private_groups()}
+    tables = {group: from_nothing(method, schema, table, task) for group, table in task.private_groups()}
     return extrapolated(task, began, {group: Coded(schema, codes) for group, codes in tables.items()})
 
 
-def from_nothing(baseline: Baseline, schema: Schema, table: pa.Table, task: Task) -> dict[str, np.ndarray]:
-    """Codes of a baseline's rows; each row of its estimate as often as its weight says, or once more."""
+def from_nothing(method: Method, schema: Schema, table: pa.Table, task: Task) -> dict[str, np.ndarray]:
+    """Codes of a method's rows; each row of its estimate as often as its weight says, or once more."""
     columns = Prior(schema, {name: np.zeros(1, np.int64) for name in schema.coded}, np.ones(1))
-    found, total = asked(baseline, columns, table, task.epsilon, task.job)
+    found, total = asked(method, columns, table, task.epsilon, task.job)
     start = np.random.default_rng(task.seed).random()
     ends = np.floor(np.append(0.0, np.cumsum(found.weights)) * round(total) + start)
     rows = np.repeat(np.arange(len(found.weights)), np.diff(ends).astype(np.int64))

@@ -16,12 +16,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.errors import DataError
+from prade.baselines.algorithm_2 import Algorithm2
+from prade.core.errors import DataError, PradeError
 from prade.core.execution import EFFORT, Execution
 from prade.data.public.table import PublicTable
 from prade.data.read.frames import Frame, Like, check_like
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
@@ -278,9 +278,21 @@ def kept_or_new_plan(
     A tuned plan may depend on the version of prade and, where the time was up, on the machine. If a run that continues
     an interrupted one made another plan, the ledger would not recognise it and would charge for it again.
     """
-    if (kept := kept_plan(task, table, folder)) is not None:
-        return kept
-    made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, execution=execution)
+    kept = kept_plan(task, table, folder)
+    if terms.method == "prade":
+        if kept is not None:
+            return kept
+        made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, execution=execution)
+    else:
+        table.decoder(task.schema)  # a table that rows cannot take values from fails here
+        made = Algorithm2().plan(task, table.rows(task.schema, task.groups)).with_public(table.hashed_files)
+        if kept is not None:
+            if kept.questions != made.questions:
+                raise DataError(
+                    f"the plan in or beside {folder} is not Algorithm 2's: choose another folder, or the method that "
+                    "the plan was made with"
+                )
+            return kept
     made.save(plan_beside(folder))
     return made
 
@@ -300,6 +312,25 @@ def fit(
     ``on_stage(stage, result)`` is called after each stage: "plan", "measure" (with the release and whether it was paid
     for now) and "estimate".
     """
+    if terms is not None and terms.method != "prade":
+        raise PradeError(f"{terms.method} keeps no estimates: call synthesize, or take the method prade")
+    with spending_stated():
+        planned, release, table, spent = _measured(task, private, public, folder, terms, on_stage, execution)
+        estimates = estimate(release, table, execution=execution)
+        on_stage("estimate", estimates)
+        return Fitted(planned, release, estimates, table, spent)
+
+
+def _measured(
+    task: Task,
+    private: Any,
+    public: Any,
+    folder: PathName,
+    terms: Terms | None,
+    on_stage: OnStage,
+    execution: Execution,
+) -> tuple[Plan, Release, PublicTable, bool]:
+    """Plan and measure: the plan, the release, the public table, and whether the release was paid for now."""
     with spending_stated() as spending:
         terms, table = terms or Terms(), PublicTable.of(public)
         account = Ledger.of(terms.ledger)
@@ -326,9 +357,7 @@ def fit(
             execution=execution,
         )
         on_stage("measure", (release, spending.paid))
-        estimates = estimate(release, table, execution=execution)
-        on_stage("estimate", estimates)
-        return Fitted(made, release, estimates, table, spending.paid)
+        return made, release, table, spending.paid
 
 
 def synthesize(
@@ -345,9 +374,15 @@ def synthesize(
     """Run all five stages and return the path of the report.
 
     The folder then has the release, its estimates, the synthetic rows and the report. `on_stage` is called as in `fit`,
-    and after "sample".
+    and after "sample". With ``Terms(method="algorithm-2")``, the paper's Algorithm 2 plans and draws the rows; there is
+    no report, because that is about prade's estimates, and the path is that of the rows.
     """
     with spending_stated():
+        if terms is not None and terms.method == "algorithm-2":
+            _, release, table, _ = _measured(task, private, public, folder, terms, on_stage, execution)
+            drawn = Algorithm2().write_rows(release, table, seed, execution=execution)
+            on_stage("sample", drawn)
+            return drawn.path
         fitted = fit(task, private, public, folder, terms, on_stage=on_stage, execution=execution)
         on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, execution=execution))
         return report(fitted.estimates, execution=execution)

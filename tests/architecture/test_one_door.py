@@ -11,13 +11,6 @@ import pytest
 import prade
 
 ROOT = Path(prade.__file__).parent
-ADAPTIVE = {  # what the baselines may have of the door: adaptive runs, paid for in advance
-    "prade.measuring.adaptive.session",
-    *(
-        f"prade.measuring.adaptive.session.{name}"
-        for name in ("Dependence", "Door", "Gain", "Misfit", "adaptive", "answered")
-    ),
-}
 # To say early what does not fit: it compares where files are, names of columns and declared types, and counts nothing.
 EARLY = {f"prade.measuring.refusals{name}" for name in ("", ".refuse_early", ".refuse_unfit")}
 # To let the custodian look at private rows: for these two, which lead there and nowhere else.
@@ -55,12 +48,12 @@ def offences(text: str) -> list[str]:
 def test_no_other_module_reaches_for_engines_or_noise(name):
     allowed = ["duckdb"] if name == "cli/demo.py" else []  # which writes invented people into a database
     found = [each for each in offences((ROOT / name).read_text()) if not (name in LEADS_TO_CHECK and each in CHECK)]
-    assert [each for each in found if not (name.startswith("baselines/") and each in ADAPTIVE)] == allowed
+    assert found == allowed
 
 
-def test_the_noise_library_is_imported_where_noise_is_drawn_and_choices_are_made():
+def test_the_noise_library_is_imported_where_noise_is_drawn():
     users = [name for name in MODULES if "opendp.mod" in imported((ROOT / name).read_text())]
-    assert users == ["measuring/adaptive/selection.py", "measuring/noise.py"]
+    assert users == ["measuring/noise.py"]
 
 
 def test_noise_is_drawn_without_loading_what_it_does_not_need():

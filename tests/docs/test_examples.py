@@ -74,6 +74,15 @@ def test_a_second_run_spends_nothing_and_finds_the_same(figure, folder, capsys):
     assert "paper's system" in printed
 
 
+def test_the_paper_s_own_experiment_has_one_table_for_both(figure, folder, tmp_path):
+    """With the private rows as the prior, both systems are far better than from other people."""
+    figure.main(["--output", str(tmp_path), "--persons", str(PERSONS), "--seed", "3", "--effort", "0", "--same-table"])
+    same, other = (pyarrow.csv.read_csv(each / "figure.csv").to_pandas() for each in (tmp_path, folder))
+    assert same["true_rows"].tolist() == other["true_rows"].tolist()
+    assert same["public table"].mean() < other["public table"].mean()
+    assert "the same table as public and private" in (tmp_path / "figure.svg").read_text()
+
+
 def test_any_list_of_named_tables_is_scored_on_the_same_pairs(figure):
     job = figure.invented(600, 1)
     listed = figure.Groups.of(job.groups)

@@ -6,6 +6,7 @@ Most of these were found by `make fuzz` (tests/fuzz) or by a review; each is her
 import gzip
 import json
 import time
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
 from prade.data.public.joint import outside as outside_of
 from prade.data.public.public import Public
+from prade.data.read.files import refuse_gzip_bomb
 from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
 from prade.queries.parts import Marginal
@@ -457,9 +459,7 @@ def test_dates_that_python_does_not_know_are_told_as_text():
 
 
 def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
-    from prade.data.read import files as decompression_limits
-
-    monkeypatch.setattr(decompression_limits, "ALWAYS", 2**20)
+    monkeypatch.setattr("prade.data.read.tables.refuse_gzip_bomb", partial(refuse_gzip_bomb, always=2**20))
     dull, bomb = tmp_path / "dull.csv.gz", tmp_path / "bomb.csv.gz"
     dull.write_bytes(gzip.compress(b"A,B\n" + b"1,2\n" * 1000))
     bomb.write_bytes(gzip.compress(b"A\n" + b"1" * 2**24, 9))
@@ -473,9 +473,7 @@ def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
 
 
 def test_a_file_that_declares_more_than_memory_holds(tmp_path, monkeypatch):
-    from prade.data.read import files as decompression_limits
-
     pq.write_table(pa.table({"g": [1, 2], "h": [1, 2]}), tmp_path / "a.parquet")
-    monkeypatch.setattr(decompression_limits, "memory", lambda: 3)
+    monkeypatch.setattr("os.sysconf", lambda _: 1)
     with pytest.raises(DataError, match="declares 2 rows of 2 columns"):
         Groups.of(tmp_path / "a.parquet")

@@ -113,50 +113,6 @@ print(states)
     assert states >= 6
 
 
-def test_adaptive_answers_are_paid_for_and_not_lost_once_they_are_committed(drive: Drive) -> None:
-    (states,) = drive(
-        LEFT
-        + """
-from prade import Budget
-from prade.data.public.joint import Prior
-from prade.baselines import Histogram
-from prade.baselines import run as run_baseline
-
-world = World("adaptive")
-schema = TOWN_PLAN.schema
-terms = {"dataset": "people", "budget": Budget.pure(1), "unit": TOWN_PLAN.unit}
-answers = world.home / "answers.json"
-
-def act():
-    return run_baseline(Histogram(), Prior.uniform(schema), IN_TOWNS, answers, world.ledger, **terms).weights.tolist()
-
-def phase_of(steps):
-    return [f"ledger.{name}.durable" in steps for name in ("reserve", "start_drawing", "commit")]
-
-weights = []
-cuts = recorded(world.home, lambda: weights.extend(act()))
-states = 0
-for (paid, drawing, committed), state in left(cuts, lambda steps: tuple(phase_of(steps))):
-    shutil.rmtree(world.home)
-    materialise(state, world.home)
-    assert len(world.ledger.entries("people")) == 1 or not paid
-    assert not answers.exists() or answers.read_bytes() == state["answers.json"] != b""
-    drawn = [entry.drawn for entry in world.ledger.entries("people")]
-    assert any(drawn) or not drawing
-    assert any(drawn) or not answers.exists()
-    if paid and not any(drawn):  # it is resumed
-        act()
-        world.entries(1)
-    if committed:
-        assert act() == weights
-        world.entries(1)
-    states += 1
-print(states)
-"""
-    )
-    assert states >= 6
-
-
 def test_a_file_that_is_replaced_is_the_old_one_or_the_new_one(drive: Drive) -> None:
     """Whatever writes it; and never a part of it, nor nothing."""
     (states,) = drive(

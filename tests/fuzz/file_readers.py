@@ -26,7 +26,7 @@ from prade.data.public.table import PublicFiles
 from prade.data.read.coding import code_cells
 from prade.data.read.csv import CsvFormat
 from prade.estimating.estimate import Estimate
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import estimates_of, kept_estimates
 from prade.estimating.posterior_mode import MAP
 from prade.measuring.streams import csv_stream
 from prade.planning.plan import Plan

@@ -19,11 +19,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from prade import Budget, Column, Schema, Synthesizer, Unit, Workload
-from prade.baselines import MWEM, Histogram, PrivBayes
-from prade.baselines import run as run_baseline
+from prade import Budget, Column, Schema, Synthesizer, Unit
 from prade.core.execution import Execution
-from prade.data.public.joint import Prior
 from prade.data.read.tables import write_table
 from worlds.observation import Observed, differences, observing, run_command
 from worlds.plans import ledger_for
@@ -227,7 +224,7 @@ def test_synthesize(public_files: Path, runs: Runs) -> None:
     compared(found, "release/synthetic.parquet", "release/report.html", "release.plan.toml")
 
 
-# ---------------------------------------------------------------------- the object, and the adaptive door
+# ---------------------------------------------------------------------- the object
 
 
 def test_the_synthesizer(runs: Runs) -> None:
@@ -251,30 +248,6 @@ def test_the_synthesizer(runs: Runs) -> None:
         return succeeded(found)
 
     nobody, *others = (fitted(TABLES[name]) for name in ("empty", "thousands", "all missing"))
-    for other in others:
-        assert differences(other, nobody) == []
-
-
-@pytest.mark.parametrize(
-    "baseline",
-    [Histogram(), PrivBayes(), MWEM(Workload.all_marginals(SCHEMA, 2), rounds=3)],
-    ids=lambda baseline: type(baseline).__name__,
-)
-def test_the_adaptive_door(baseline: Any, runs: Runs) -> None:
-    """With choices fixed as well as noise: which questions are asked is paid for, nothing else may depend on rows."""
-
-    def asked(table: pa.Table) -> Observed:
-        with observing(runs.home) as found:
-            terms = {"dataset": "people", "budget": PLAN.budget, "unit": PERSONS}
-            estimate = run_baseline(
-                baseline, Prior.uniform(SCHEMA), table, "answers.json", ledger_for(PLAN, LEDGER), **terms
-            )
-            found["estimate"] = estimate.weights.tolist(), repr(estimate.report)
-        assert found["outcome"] == "returned", found["outcome"]
-        assert found["file answers.json"][1] > 0
-        return found
-
-    nobody, *others = (asked(TABLES[name]) for name in ("empty", "thousands", "wild"))
     for other in others:
         assert differences(other, nobody) == []
 

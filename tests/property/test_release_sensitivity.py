@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Budget, Column, Schema, Task, Unit, Workload
-from prade.baselines.algorithm_2 import published_plan
+from prade.baselines import Algorithm2
 from prade.data.public.public import Public
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source
@@ -173,7 +173,7 @@ def algorithm_2_levels(budget, unit):
     workloads = Workload.marginals(SCHEMA, [("A", "B"), "A"]), Workload.marginals(SCHEMA, ["A", "B"])
     groups, public = {"WORLD": [0], "PLACE": ["here"]}, Public.of(SCHEMA, {"A": [0, 1], "B": [1, 7]})
     task = Task("worlds", SCHEMA, budget, unit, ["WORLD", "PLACE"], groups)
-    return published_plan(task, public, workloads=workloads).levels
+    return Algorithm2().plan(task, public, workloads).levels
 
 
 @pytest.mark.parametrize("unit", [Unit(1), Unit(2)], ids=["1 row", "2 rows"])

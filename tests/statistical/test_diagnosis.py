@@ -10,7 +10,6 @@ import pytest
 
 from prade import Budget
 from prade.diagnosis.diagnose import diagnosed
-from prade.diagnosis.null import drawn_noise
 from worlds.drift import PLACES, SIZES, World, moved
 
 WORLDS = [
@@ -66,14 +65,3 @@ def test_planted_drift_is_found_where_it_is_and_bounds_hold(budget, recurring):
 
 def _can(world, place):
     return world.places[place]["TEN"].max() > 0.3 and world.sizes[place] > 150
-
-
-def test_simulated_noise_has_the_law_of_the_noise():
-    """Means and variances of 200,000 draws; each is off by more than five standard errors once in a million times."""
-    generator = np.random.default_rng(1)
-    for budget in (Budget.pure(1), Budget.pure(40), Budget.zcdp(1), Budget.zcdp(5)):
-        question = World(0, budget).plan.questions[-1]
-        drawn = drawn_noise(question, (1000, 200), generator).astype(float)
-        assert abs(drawn.mean()) < 5 * np.sqrt(question.variance / drawn.size)
-        fourth = np.mean((drawn**2 - question.variance) ** 2)
-        assert abs(np.mean(drawn**2) - question.variance) < 5 * np.sqrt(fourth / drawn.size)

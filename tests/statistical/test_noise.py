@@ -104,7 +104,7 @@ def test_no_two_releases_are_alike():
         ([1], "laplace", Fraction(2**54), "expected at most 2"),
         ([1], "gaussian", Fraction(2**53 + 2), "expected at most 2"),
         ([1], "laplace", 1.5, "scale is a float"),
-        ([1], "uniform", Fraction(1), "expected 'laplace' or 'gaussian'"),
+        ([1], "uniform", Fraction(1), "it is 'laplace' or 'gaussian'"),
         ([1.5], "laplace", Fraction(1), "whole numbers only"),
         ([2**60], "laplace", Fraction(1), "beyond 2"),
     ],

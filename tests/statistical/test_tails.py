@@ -30,13 +30,10 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.measuring.adaptive.selection import select
-from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
+from prade import Column, Schema, Workload
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.planning.questions import Level
-from prade.queries.parts import Marginal
 from prade.release.release import Release
 from worlds.plans import ledger_for, plan_of
 
@@ -165,41 +162,3 @@ def test_the_library_promises_pure_privacy_at_the_declared_scale() -> None:
     for scale in (0.25, 7.0, 5000.0):
         assert _mechanism("laplace", scale).map(1) == pytest.approx(1 / scale, rel=1e-12)
         assert _mechanism("gaussian", scale).map(1) == pytest.approx(1 / (2 * scale**2), rel=1e-12)
-
-
-def test_a_choice_is_made_by_the_library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores reach OpenDP as they are, at the declared scale, and its answer is the choice, however small its score."""
-    asked = []
-
-    def noisy_max(*_: Any, scale: float) -> Callable[[list[int]], int]:
-        def third(scores: list[int]) -> int:
-            asked.append(scores)
-            return 2
-
-        asked.append(scale)
-        return third
-
-    monkeypatch.setattr(opendp.measurements, "make_noisy_max", noisy_max)
-    assert select([10**9, 5, -(10**9)], sensitivity=3, epsilon=Fraction(1, 2)) == 2
-    assert asked == [12.0, [10**9, 5, -(10**9)]]
-
-
-@pytest.mark.parametrize(("unit", "rows"), [(Unit(1), 1), (Unit(3), 3), (Unit(3, neighbours="replace"), 6)])
-def test_an_adaptive_run_asks_for_noise_for_all_rows_of_a_person(
-    unit: Unit, rows: int, samplers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Of an answer rows / epsilon; of a choice 2 rows / epsilon for a misfit, more for a dependence."""
-    schema = Schema.from_mbi({"a": 2, "b": 3})
-    parts, pair = Workload.all_marginals(schema, 1).parts, Marginal.of(schema, ["a", "b"])
-    ledger = Ledger(tmp_path / "ledger")
-    ledger.open_dataset("people", unit, Budget.pure(1))
-    asked, chosen = samplers([5]), []
-    monkeypatch.setattr(opendp.measurements, "make_noisy_max", lambda *_, scale: chosen.append(scale) or (lambda _: 0))
-    table = pa.table({"a": [0, 1], "b": [2, 2]})
-    terms = {"dataset": "people", "task": "3f2a", "budget": Budget.pure(1), "unit": unit}
-    with adaptive(table, schema, parts, tmp_path / "answers.json", ledger, **terms) as door:
-        door.choose([Misfit(parts[0], [1, 1]), Misfit(parts[1], [0, 0, 2])], epsilon="1/4")
-        door.choose([Dependence(pair)], epsilon="1/4")
-        door.answer(parts[1], epsilon="1/2")
-    assert chosen == [8 * rows, 8 * Dependence.sensitivity(rows)]
-    assert [(kind, scale) for kind, *_, scale in asked] == [("laplace", 2 * rows)]

@@ -414,7 +414,8 @@ def test_stamps_follow_what_decides_a_result_and_nothing_else(monkeypatch):
 
     plain = Path.read_bytes
 
-    own = [*(f"compare/{name}.py" for name in ("systems", "rehearsal", "peers", "jam", "box")), "baselines/mwem.py"]
+    names = ("asking", "gem", "methods", "systems", "rehearsal", "peers", "jam", "box")
+    own = [*(f"compare/{name}.py" for name in names), "baselines/algorithm_2.py"]
     expected = {
         **dict.fromkeys(("compare/run.py", "compare/jobs.py"), (True, True)),
         **dict.fromkeys((*own, "benchmarks/jobs.py", "benchmarks/common.py"), (True, False)),
@@ -443,11 +444,11 @@ def test_stamps_follow_what_decides_a_result_and_nothing_else(monkeypatch):
 
 
 def test_prade_s_results_depend_on_all_rooms_but_those_that_show_them_and_other_methods(monkeypatch):
-    assert all(jobs.sources(room) for room in (*jobs.OTHER_METHODS, *jobs.ONLY_SHOW, "data", "scoring"))
+    assert all(jobs.sources(room) for room in (jobs.ALGORITHM_2, *jobs.ONLY_SHOW, "data", "scoring"))
     before, plain = jobs.code(), Path.read_bytes
     expected = {
         **dict.fromkeys(("measuring/run.py", "core/numbers.py", "tuning/tune.py", "prade/synthesizer.py"), True),
-        **dict.fromkeys(("cli/main.py", "reporting/report.py", "baselines/mwem.py", "adaptive/session.py"), False),
+        **dict.fromkeys(("cli/main.py", "reporting/report.py", "baselines/algorithm_2.py"), False),
     }
     for file, changed in expected.items():
         with monkeypatch.context() as patch:

@@ -1,23 +1,25 @@
-"""The comparison's rivals: what JAM-PGM chooses and spends, and models of each place for systems that have one."""
+"""The comparison's rivals: what they ask and spend, how far a row moves a score, and models of each place."""
 
-import json
+import itertools
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from compare import comparison, peers, systems
+from compare import asking, comparison, peers, systems
+from compare.asking import STEPS_PER_ROW, Table, dependence, gain, misfit
 from compare.box import Limits
+from compare.gem import GEMPub, _Network, _Tables
 from compare.jam import Jam
+from compare.methods import MWEM, Histogram, PrivBayes
 from compare.rehearsal import low_marginals
 from compare.systems import Task
 from jobs import Job
-from prade import Budget, Column, Ledger, Schema, Unit
-from prade.baselines import PrivBayes
+from prade import Column, Schema, Unit
 from prade.data.public.joint import Coded, Prior
 from prade.data.read.tables import write_table
-from prade.measuring.adaptive.session import adaptive
+from prade.queries.parts import Marginal
 
 SCHEMA = Schema.from_mbi({"a": 20, "b": 20, "c": 3})
 LOW = low_marginals(SCHEMA)
@@ -55,25 +57,140 @@ def people(rows: int, seed: int, strength: float, share: float) -> dict[str, np.
     return {"a": a, "b": b, "c": np.where(generator.random(rows) < share, 0, generator.integers(1, 3, rows))}
 
 
-def asked(folder, private, prior, epsilon, **settings):
-    """One run: the model, the number of rows, what was taken, and the door's record."""
-    ledger, budget, model = Ledger(folder / "ledger"), Budget.pure(epsilon), FullTable()
-    ledger.open_dataset("people", Unit(1), budget)
-    terms = {"dataset": "people", "task": "1", "budget": budget, "unit": Unit(1), "weak_protection": True}
-    file = folder / "answers.json"
-    with adaptive(pa.table(private), SCHEMA, LOW.parts, file, ledger, **terms) as door:
-        total, taken = Jam(LOW, **settings).ask(prior, door, model)
-        left = door.left
-    (entry,) = ledger.entries("people")
-    assert entry.cost.epsilon == Fraction(epsilon)
-    return model, total, taken, left, json.loads(file.read_text())["record"]
+def table_of(rows, epsilon, unit=None) -> Table:
+    return Table(pa.table(rows), SCHEMA, unit or Unit(1), epsilon)
+
+
+def asked(private, prior, epsilon, **settings):
+    """One run of JAM-PGM: the model, the number of rows, what was taken, and the table with what it was asked."""
+    model, table = FullTable(), table_of(private, epsilon)
+    total, taken = Jam(LOW, **settings).ask(prior, table, model)
+    assert sum(cost for _, cost, _ in table.record) + table.left == Fraction(epsilon)
+    return model, total, taken, table
 
 
 def distance(model: FullTable, truth: Prior) -> float:
     return float(np.mean([np.abs(model.counts(p) / model.total - truth.project(p.columns).ravel()).sum() for p in LOW]))
 
 
-def test_jam_takes_public_tables_where_they_are_right_and_asks_where_they_are_wrong(tmp_path):
+# ---------------------------------------------------------------------- scores
+
+
+def tables(cells: int, most: int):
+    """Every table of up to `most` rows, as counts of its cells."""
+    for rows in range(most + 1):
+        for chosen in itertools.combinations_with_replacement(range(cells), rows):
+            yield np.bincount(np.array(chosen, int), minlength=cells)
+
+
+PAIR = Marginal.of(Schema.from_mbi({"a": 2, "b": 2}), ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("score", "reached"),
+    [
+        (misfit(PAIR, np.array([1, 0, 2, 0]), 5), True),
+        (gain(PAIR, np.array([0, 0, 0, 0]), np.array([4, 4, 4, 4]), 5), True),
+        (gain(PAIR, np.array([3, 3, 3, 3])), False),
+        (dependence(PAIR), False),
+    ],
+    ids=["misfit", "gain", "answer", "dependence"],
+)
+def test_no_row_moves_a_score_further_than_declared(score, reached):
+    """By exhaustion; a smaller bound would not do where it is reached."""
+    moved = max(
+        abs(score.of(table + row) - score.of(table)) for table in tables(4, 6) for row in np.eye(4, dtype=np.int64)
+    )
+    assert moved <= score.per_row + score.extra
+    assert not reached or moved == score.per_row
+
+
+def test_the_dependence_is_half_of_what_the_table_is_from_independent_columns():
+    schema = Schema.from_mbi({"a": 2, "b": 2, "c": 3})
+    table = np.array([[8, 0, 0], [0, 8, 0], [0, 8, 0], [0, 0, 8]])  # c is known from a and b together
+    off = 2 * (6 + 4 + 2) + 2 * (2 + 4 + 2)  # independent, a row of the table would be 2, 4, 2
+    assert dependence(Marginal.of(schema, ["a", "b", "c"])).of(table.ravel()) == STEPS_PER_ROW * off / 2
+
+
+@pytest.mark.parametrize(("unit", "rows"), [(Unit(1), 1), (Unit(3), 3), (Unit(3, neighbours="replace"), 6)])
+def test_choices_and_answers_have_noise_for_all_rows_of_a_person(unit, rows, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(asking, "_noisy_max", lambda scores, scale: chosen.append(scale) or 0)
+    table = table_of(people(50, 0, 0.5, 0.5), 1, unit)
+    table.choose([misfit(LOW[0], np.zeros(20)), misfit(LOW[2], np.zeros(3))], Fraction(1, 4))
+    table.choose([dependence(LOW[3])], Fraction(1, 4))
+    assert (table.answer(LOW[2], Fraction(1, 2)).scale == 2 * rows).all()
+    assert chosen == [8 * rows, 8 * (128 * rows + 2)]
+    with pytest.raises(ValueError, match="0 is left"):
+        table.answer(LOW[2], Fraction(1, 8))
+
+
+# ---------------------------------------------------------------------- methods
+
+NETWORK = {"products": 60, "inputs": 8, "hidden": 16, "public_steps": 150, "public_rate": 5e-3, "draws": 50}
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        MWEM(LOW, rounds=6, passes=100, last=True),
+        MWEM(LOW, rounds=6, passes=100, public=True, last=True),
+        GEMPub(LOW, rounds=6, steps=60, rate=1e-2, average=False, **NETWORK),
+        Histogram(),
+        PrivBayes(seed=1),
+    ],
+    ids=["mwem", "pmw-pub", "gem-pub", "histogram", "privbayes"],
+)
+def test_a_method_comes_near_the_truth_and_spends_all_it_has(method):
+    truth = Prior.from_joint(Coded(SCHEMA, people(5000, 1, 0.8, 0.7)))
+    prior = Prior.from_joint(Coded(SCHEMA, people(5000, 2, 0.2, 0.3)))
+    table = table_of(people(5000, 1, 0.8, 0.7), 10**6)
+    found, total = method.ask(prior, table)
+
+    def off(joint: Prior) -> float:
+        return float(np.mean([np.abs(joint.project(p.columns) - truth.project(p.columns)).sum() for p in LOW]))
+
+    assert off(prior) > 0.5
+    assert off(found) < off(prior) / 2
+    assert total == pytest.approx(5000, abs=1)
+    assert (table.left, sum(cost for _, cost, _ in table.record)) == (0, 10**6)
+
+
+def test_a_histogram_of_too_many_cells_is_refused():
+    with pytest.raises(ValueError, match="at most 100"):
+        Histogram(100).ask(Prior.uniform(SCHEMA), table_of(people(10, 0, 1, 1), 1))
+
+
+def test_parents_are_the_largest_sets_that_are_useful():
+    schema = Schema.from_mbi({"a": 2, "b": 2, "c": 9, "x": 2})
+    assert list(PrivBayes(theta=4).parent_sets(schema, ["a", "b", "c"], "x", signal=80)) == [("a", "b"), ("c",)]
+
+
+@pytest.mark.parametrize("place", range(10))
+def test_the_derivatives_of_gem_are_those_of_the_differences(place):
+    generator, schema = np.random.default_rng(place), Schema.from_mbi({"a": 2, "b": 3, "c": 4})
+    low = low_marginals(schema)
+    tables = _Tables(Prior.uniform(schema))
+    network = _Network(GEMPub(low, products=7, inputs=5, hidden=6), tables)
+    network.inputs = network.inputs.astype(np.float64)
+    network.weights = [each.astype(np.float64) for each in network.weights]
+    signs = np.zeros(tables.size**2)
+    for part in low:
+        signs[tables.cells(part)] = generator.normal(size=part.n_cells)
+    weight, step = network.weights[place], 1e-5
+    where = tuple(generator.integers(0, size) for size in weight.shape)
+    found = network.slopes(tables.slope(network.products(), signs))[place][where]
+    weight[where] += step
+    above = float(signs @ tables.of(network.products()))
+    weight[where] -= 2 * step
+    below = float(signs @ tables.of(network.products()))
+    assert found == pytest.approx((above - below) / (2 * step), abs=1e-8)
+
+
+# ---------------------------------------------------------------------- JAM-PGM
+
+
+def test_jam_takes_public_tables_where_they_are_right_and_asks_where_they_are_wrong():
     """The public rows have a x b exactly, and are wrong about c.
 
     An answer for the 400 cells of a x b is expected to miss by 63 rows, 25 times the scale of the choice, so asking for
@@ -81,7 +198,7 @@ def test_jam_takes_public_tables_where_they_are_right_and_asks_where_they_are_wr
     """
     private, prior = people(5000, 1, 0.8, 0.7), Prior.from_joint(Coded(SCHEMA, people(5000, 1, 0.8, 0.2)))
     truth = Prior.from_joint(Coded(SCHEMA, private))
-    model, total, taken, _, record = asked(tmp_path, private, prior, 50, rounds=6, most_megabytes=1e9)
+    model, total, taken, table = asked(private, prior, 50, rounds=6, most_megabytes=1e9)
     before = float(np.mean([np.abs(prior.project(p.columns) - truth.project(p.columns)).sum() for p in LOW]))
     assert before > 0.5
     assert distance(model, truth) < before / 5
@@ -90,40 +207,33 @@ def test_jam_takes_public_tables_where_they_are_right_and_asks_where_they_are_wr
     assert any("c" in name.split(" x ") for name in taken)
     assert "a x b (public)" in taken
     assert "a x b" not in taken
-    answers = [each["part"] for each in record[1:] if "counts" in each]
+    answers = [name for name, _, among in table.record[1:] if among == 1]
     assert answers == [name for name in taken if not name.endswith("(public)")]
     assert model.fits == 1 + len(taken) == 7
 
 
-def test_jam_pays_for_choices_and_answers_and_keeps_what_public_tables_save(tmp_path):
+def test_jam_pays_for_choices_and_answers_and_keeps_what_public_tables_save():
     private, prior = people(300, 2, 0.5, 0.5), Prior.from_joint(Coded(SCHEMA, people(5000, 3, 0.5, 0.5)))
-    _, _, taken, left, record = asked(tmp_path, private, prior, "1/2", rounds=4, most_megabytes=1e9)
-    assert sum(Fraction(each["epsilon"]) for each in record) + left == Fraction(1, 2)
+    _, _, taken, table = asked(private, prior, "1/2", rounds=4, most_megabytes=1e9)
     rest = Fraction(1, 2) * Fraction("0.95")
-    rounds = iter(record[1:])
+    rounds = iter(table.record[1:])
     for turn, name in enumerate(taken):  # each round has its part of what the rounds before it have left
         share = rest / (4 - turn)
-        choice = next(rounds)
-        assert (choice["of"], Fraction(choice["epsilon"])) == (2 * len(LOW), share / 5)
+        assert next(rounds)[1:] == (share / 5, 2 * len(LOW))
         rest -= share / 5
         if not name.endswith("(public)"):
-            assert Fraction(next(rounds)["epsilon"]) == share * 4 / 5
+            assert next(rounds)[1:] == (share * 4 / 5, 1)
             rest -= share * 4 / 5
-    assert rest == left
+    assert rest == table.left
 
 
-def test_jam_leaves_out_what_would_make_the_model_too_large(tmp_path):
+def test_jam_leaves_out_what_would_make_the_model_too_large():
     private, prior = people(2000, 4, 0.9, 0.5), Prior.from_joint(Coded(SCHEMA, people(2000, 5, 0.1, 0.5)))
-    _, _, taken, _, record = asked(tmp_path, private, prior, 100, rounds=3, most_megabytes=60.0)  # cells, in this model
-    assert record[1]["of"] == 2 * sum(part.n_cells <= 20 for part in LOW)  # a third of the limit in the first round
+    _, _, taken, table = asked(private, prior, 100, rounds=3, most_megabytes=60.0)  # cells, in this model
+    assert table.record[1][2] == 2 * sum(part.n_cells <= 20 for part in LOW)  # a third of the limit in the first round
     assert "a x b" not in {name.removesuffix(" (public)") for name in taken}
-    _, _, taken, _, _ = asked(_folder(tmp_path), private, prior, 100, rounds=2, most_megabytes=0.5)
+    _, _, taken, _ = asked(private, prior, 100, rounds=2, most_megabytes=0.5)
     assert {name.removesuffix(" (public)") for name in taken} == {"c"}  # the smallest, where nothing fits
-
-
-def _folder(path):
-    (path / "second").mkdir()
-    return path / "second"
 
 
 # ---------------------------------------------------------------------- one model per place

@@ -9,7 +9,6 @@ import numpy as np
 from prade import Budget, Column, Plan, Schema, Task
 from prade.data.public.public import Public
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
-from prade.diagnosis.null import drawn_noise
 
 SIZES = {"TEN": 4, "SEX": 2, "AGE": 7, "RARE": 5}
 SCHEMA = Schema(
@@ -63,7 +62,7 @@ class World:
         found = []
         for question in self.plan.questions:
             groups = len(self.plan.groupings[question.level])
-            noise = drawn_noise(question, (groups, question.cells), self.generator)
+            noise = question.law.simulated(float(question.scale), (groups, question.cells), self.generator)
             counts = [
                 np.bincount(rows["PLACE"] * part.n_cells + rows[part.columns[0]], minlength=groups * part.n_cells)
                 for part in question.parts

@@ -1,13 +1,17 @@
-"""Published methods that prade is compared with, using the same door, ledger, priors and scores.
+"""The paper's own method, with which prade is compared: the same door, ledger, priors and scores."""
 
-Each baseline is an estimator (`fit` makes an estimate from noisy answers) that also decides what to ask (`ask`); `run`
-does both for a private table. They follow their papers and are not meant to be improved.
-"""
+from __future__ import annotations
 
-from prade.baselines.base import Baseline, run
-from prade.baselines.gem import GEMPub
-from prade.baselines.histogram import Histogram
-from prade.baselines.mwem import MWEM, PMWPub
-from prade.baselines.privbayes import PrivBayes
+from typing import TYPE_CHECKING
 
-__all__ = ["MWEM", "Baseline", "GEMPub", "Histogram", "PMWPub", "PrivBayes", "run"]
+from prade.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from prade.baselines.algorithm_2 import Algorithm2 as Algorithm2
+
+_HOMES = {
+    "Algorithm2": "prade.baselines.algorithm_2",
+}
+
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from prade.cli.csv_options import csv_options
 from prade.cli.main import FILE, examples, prade, result
 from prade.cli.options import public_files
-from prade.cli.planning_commands import SHOWN, as_json, rows_per_person, weight
+from prade.cli.plan_commands import SHOWN, as_json, rows_per_person, weight
 
 if TYPE_CHECKING:
     from prade.data.declare.groups import Groups

@@ -121,7 +121,7 @@ def invent(folder: Path, persons: int) -> int:
 
 def comparison(folder: Path, release: str, truth: str) -> list[str]:
     """Compare the mean errors of the public table alone, the published algorithm and the release."""
-    from prade.baselines.algorithm_2 import published_plan, published_rows
+    from prade.baselines.algorithm_2 import Algorithm2
     from prade.data.public.public import Public
     from prade.pipeline import measure
     from prade.release.release import Release
@@ -131,7 +131,7 @@ def comparison(folder: Path, release: str, truth: str) -> list[str]:
 
     plan = Release.load(release).plan
     public = Public.of(plan.schema, folder / "public.parquet", plan.groups.names)
-    their_plan = published_plan(plan.task, public)
+    their_plan = Algorithm2().plan(plan.task, public)
     published = measure(their_plan, str(folder / "private.parquet"), folder / "published", folder / LEDGER)
     true_rows = coded_rows(plan, truth)
     baseline = float(public_errors(true_rows, public, plan.groupings[-1], "all").mean())
@@ -139,7 +139,7 @@ def comparison(folder: Path, release: str, truth: str) -> list[str]:
     def error(rows: object) -> float:
         return score(true_rows, rows, plan.schema, plan.groupings[-1].by, groups=plan.groups, pairs="all").mean
 
-    theirs = error(published_rows(published, public, 0))
+    theirs = error(Algorithm2().rows(published, public, 0))
     ours = error(coded_rows(plan, folder / "release" / SYNTHETIC))
     return [
         f"Mean error of all two-way tables in {len(plan.groupings[-1])} places, from 0 (no error) to 2:",

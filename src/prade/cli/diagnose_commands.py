@@ -8,7 +8,7 @@ import click
 
 from prade.cli.main import FILE, examples, need_file, prade, remark, result, text_table
 from prade.cli.options import named_files, public_again
-from prade.cli.planning_commands import as_json
+from prade.cli.plan_commands import as_json
 from prade.cli.release_commands import release_folder
 
 

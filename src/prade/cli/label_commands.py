@@ -10,7 +10,7 @@ import click
 
 from prade.cli.csv_options import csv_options
 from prade.cli.main import FILE, examples, need_new_file, remark, result
-from prade.cli.planning_commands import SHOWN, as_json, force, schema
+from prade.cli.plan_commands import SHOWN, as_json, force, schema
 from prade.core.errors import DataError, many
 
 if TYPE_CHECKING:

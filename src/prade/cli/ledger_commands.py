@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from prade.cli.main import FILE, Command, examples, need_folder, prade, remark, result, text_table
-from prade.cli.planning_commands import as_json, budget_of, ledger_option, person_id_option, rows_per_person
+from prade.cli.plan_commands import as_json, budget_of, ledger_option, person_id_option, rows_per_person
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan

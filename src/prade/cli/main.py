@@ -162,7 +162,7 @@ def result(value: Any, words: str, as_json: bool) -> None:
 
 def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
-    commands = ("planning", "check", "label", "plan", "ledger", "release", "diagnose", "report")
+    commands = ("plan", "label", "check", "ledger", "release", "diagnose", "report")
     for module in (*(f"{name}_commands" for name in commands), "demo"):
         importlib.import_module(f"prade.cli.{module}")
     # in the order of their use, whichever module was imported first; commands of others come last

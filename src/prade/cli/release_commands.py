@@ -19,13 +19,7 @@ from prade.cli.options import (
     said_paths,
     worker_options,
 )
-from prade.cli.planning_commands import (
-    as_json,
-    facts_of,
-    planning,
-    spending,
-    task_of,
-)
+from prade.cli.plan_commands import as_json, facts_of, planning, spending, task_of
 from prade.core.errors import DataError
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS
 
@@ -35,6 +29,7 @@ if TYPE_CHECKING:
     from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
     from prade.release.release import Release
+    from prade.release.terms import Method
     from prade.sampling.row_files import RowFiles
 
 EMPTY = 4  # a total within this many standard deviations of its noise may well be 0
@@ -114,7 +109,7 @@ def _measured(release: Release, output: str, ledger: Ledger, spent: bool) -> tup
         "private_table_read": spent,
         "remaining": left.to_dict(),
         "ledger": str(ledger.path),
-        "head": statement.head and statement.head.to_dict(),
+        "head": statement.head.to_dict(),
         "promise": plan.promise(),
     }
     price = (
@@ -311,6 +306,14 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
 @spending
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table alone is expected to be better.")
+@click.option(
+    "--method",
+    type=click.Choice(["prade", "algorithm-2"]),
+    default="prade",
+    show_default=True,
+    help="prade's own method, or the paper's Algorithm 2 as published, for comparison: two levels, an epsilon, public "
+    "files; it has no report.",
+)
 @worker_options
 @as_json
 @examples(
@@ -325,6 +328,7 @@ def synthesize(
     weak_protection: bool,
     seed: int,
     against_advice: bool,
+    method: Method,
     tune: bool,
     effort: float,
     seconds: float | None,
@@ -341,8 +345,21 @@ def synthesize(
 
     with spending_stated():
         terms: dict[str, Any] = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
-        terms |= {"effort": effort, "seconds": seconds}
+        terms |= {"effort": effort, "seconds": seconds, "method": method}
+        if method != "prade":
+            _need_no_option_of_prade()
         _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, **terms)
+
+
+def _need_no_option_of_prade() -> None:
+    """Refuse options that say something about prade's own method only."""
+    context = click.get_current_context()
+    names = {"previous": "--previous", "targets_file": "--targets", "tune": "--no-tune", "effort": "--effort"}
+    names |= {"seconds": "--seconds", "against_advice": "--against-advice"}
+    names |= {"workers": "--workers", "cluster": "--cluster"}
+    for name, option in names.items():
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} is for prade's own method: leave it out, or leave out --method")
 
 
 def _synthesize(
@@ -374,7 +391,7 @@ def _synthesize(
     def show_stage(stage: str, outcome: Any) -> None:
         if stage == "plan":
             facts.update(facts_of(outcome))
-            if tune:
+            if tune and wanted.method == "prade":
                 remark(outcome.advice)
             show(outcome.describe())
         elif stage == "measure":
@@ -390,5 +407,9 @@ def _synthesize(
     ask = ask_cap if not as_json and at_a_terminal() else None
     wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
     with where.execution() as execution:
-        page = run_all(task, private, table, output, wanted, seed=seed, on_stage=show_stage, execution=execution)
-    result({**facts, "report": str(page)}, str(page), as_json)
+        last = run_all(task, private, table, output, wanted, seed=seed, on_stage=show_stage, execution=execution)
+    facts |= {"method": wanted.method, "report": str(last) if wanted.method == "prade" else None}
+    words = str(last)
+    if wanted.method != "prade":
+        words = "Planned and drawn by Algorithm 2 of the paper, not by prade's own method, so there is no report"
+    result(facts, words, as_json)

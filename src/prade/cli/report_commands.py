@@ -15,7 +15,7 @@ from prade.cli.csv_options import csv_options
 from prade.cli.evaluation_words import evaluation_in_words, whys
 from prade.cli.main import FILE, WRONG, examples, need_file, prade, remark, result, text_table
 from prade.cli.options import Where, public_again, public_files, worker_options
-from prade.cli.planning_commands import as_json, columns_of, weight
+from prade.cli.plan_commands import as_json, columns_of, weight
 from prade.cli.release_commands import estimates_for_reading, release_folder
 from prade.core.errors import DataError, PradeError
 
@@ -41,7 +41,7 @@ class Question:
 
     def answer(self, estimates: Estimates, style: Style) -> pa.Table:
         """Answer it."""
-        from prade.estimating.levels.labelled_tables import described_by, for_readers
+        from prade.estimating.levels.answer_tables import described_by, for_readers
 
         by = columns_of(self.by)
         table = estimates.answer(self.query, by, of=self.of, labels=style == "labels")

@@ -18,7 +18,7 @@ from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.data.declare.groups import Grouping, RecurringGroups
 from prade.data.public.public import Public
 from prade.planning.plan import Plan
-from prade.planning.questions import COARSE, Question
+from prade.planning.questions import Question
 from prade.queries.parts import Marginal
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class LevelAnswers:
             rows = np.concatenate([np.full(part.n_cells, part.covers / part.n_cells) for part in question.parts])
             self._sources.append(_Source(number, above, cells / question.variance, rows / question.variance))
             precision += each[:, None] * shares
-            if question.law == "laplace":
+            if not question.law.squared:
                 scales = np.maximum(scales, float(question.scale) * each[:, None] * largest)
             of_rows += each * sum(1 / part.n_cells for part in question.parts if part.covers)
         self._below = {source.question: np.bincount(source.above, minlength=len(grouping)) for source in self._sources}
@@ -239,7 +239,6 @@ def _of_level(
 # ---------------------------------------------------------------------- draws of the null
 
 
-ROUNDING = 1 / 12  # the variance that rounding adds
 ONE_ROW = 1.0
 HALF_A_ROW = 0.5  # of the public table, added to every cell: a cell without public rows need not be impossible
 
@@ -263,27 +262,10 @@ class Compared:
         return tables - rows[:, None] * self.predicted.of_groups(), rows
 
 
-def drawn_noise(question: Question, shape: tuple[int, int], generator: np.random.Generator) -> NDArray[np.int64]:
-    """Noise of a question's law.
-
-    The difference of two geometric numbers, which are exponential ones rounded down, is discrete Laplace noise. Where
-    the scale is not small, a rounded normal number of the same variance is as good as discrete Gaussian noise.
-    """
-    scale = float(question.scale)
-    if question.law == "laplace":
-        one, other = (np.floor(generator.exponential(scale, shape)) for _ in range(2))
-        return (one - other).astype(np.int64)
-    if question.scale > COARSE["gaussian"]:
-        return np.rint(generator.normal(0.0, np.sqrt(scale**2 - ROUNDING), shape)).astype(np.int64)
-    values = np.arange(-64, 65)
-    weights = np.exp(-((values / scale) ** 2) / 2)
-    return generator.choice(values, size=shape, p=weights / weights.sum())
-
-
 def noise_of(plan: Plan, generator: np.random.Generator) -> list[NDArray[np.int64]]:
     """One draw of the noise of all questions, as `side_by_side` puts their counts."""
     return [
-        drawn_noise(question, (len(plan.groupings[question.level]), question.cells), generator)
+        question.law.simulated(float(question.scale), (len(plan.groupings[question.level]), question.cells), generator)
         for question in plan.questions
     ]
 

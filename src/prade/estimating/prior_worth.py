@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from prade.core.arrays import Floats
 from prade.estimating.base import Answers
 
 SMALLEST, LARGEST = 1e-2, 1e8  # from a prior that hardly counts to one that outweighs any table
@@ -33,11 +32,12 @@ def prior_worth(answers: Answers) -> float:
     x = np.abs(answers.y - s)[used]
     unit = np.sqrt(s * (1 - s) / 2)[used]
     scale = np.concatenate([m.scale for m in answers.measurements])[used] / answers.total
-    gaussian = np.concatenate([np.full(len(m.counts), m.law == "gaussian") for m in answers.measurements])[used]
+    laws = list(dict.fromkeys(m.law for m in answers.measurements))
+    law_of = np.concatenate([np.full(len(m.counts), laws.index(m.law)) for m in answers.measurements])[used]
 
     def log_likelihood(log_n0: float) -> float:
         a = unit * np.exp(-log_n0 / 2)
-        terms = np.where(gaussian, _log_laplace_plus_normal(x, a, scale), _log_laplace_plus_laplace(x, a, scale))
+        terms = np.choose(law_of, [law.log_density_beside(x, a, scale) for law in laws])
         return float(terms.sum())
 
     grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 231)  # steps of ten percent
@@ -62,27 +62,3 @@ def last_likely(log_likelihood: Callable[[int], float], size: int) -> int:
     last = max(k for k, value in found.items() if value >= least)
     look_at(last + 1, last + STRIDE)
     return max(k for k, value in found.items() if value >= least)
-
-
-def _log_laplace_plus_laplace(x: Floats, a: Floats, b: Floats) -> Floats:
-    """log density at x >= 0 of Laplace(a) + Laplace(b):  (a e^(-x/a) - b e^(-x/b)) / 2 (a^2 - b^2)."""
-    wide, narrow = np.maximum(a, b), np.minimum(a, b)
-    wide = np.maximum(wide, narrow * (1 + 1e-6))  # equal scales: the limit, near enough
-    ratio = narrow / wide
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        inner = np.where(narrow > 0, ratio * np.exp(-x * (1 / narrow - 1 / wide)), 0.0)
-    return np.asarray(-x / wide + np.log1p(-inner) - np.log(2 * wide * (1 - ratio) * (1 + ratio)))
-
-
-def _log_laplace_plus_normal(x: Floats, a: Floats, sigma: Floats) -> Floats:
-    """log density at x >= 0 of Laplace(a) + N(0, sigma^2).
-
-    = log( e^(-x/a) Phi(x/sigma - sigma/a) + e^(x/a) Phi(-x/sigma - sigma/a) ) + sigma^2 / 2a^2 - log 2a
-    """
-    from scipy.special import log_ndtr
-
-    a = np.maximum(a, 1e-4 * sigma)  # narrower deviations are invisible, and would cancel badly
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t, u = np.where(sigma > 0, x / sigma, np.inf), sigma / a
-        both = np.logaddexp(-x / a + log_ndtr(t - u), np.where(sigma > 0, x / a + log_ndtr(-t - u), -np.inf))
-    return np.asarray(both + u**2 / 2 - np.log(2 * a))

@@ -6,23 +6,21 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.errors import PradeError
 from prade.core.execution import cores
-
-if TYPE_CHECKING:
-    from prade.privacy.budget import Law
+from prade.privacy.noise_law import GAUSSIAN, LAPLACE, NoiseLaw, noise_law
 
 LARGEST_COUNT = 2**53
 LARGEST_SCALE = 2**53  # count plus noise beyond 2**62 might not fit 64 bits; at this scale it has probability e**-512
 CELLS_PER_TASK = 500  # a few milliseconds of work, so that the threads share even the cells of one column
 
 
-def add_noise(counts: ArrayLike, law: Law, scale: Fraction, *, threads: int | None = None) -> NDArray[np.int64]:
+def add_noise(counts: ArrayLike, law: str, scale: Fraction, *, threads: int | None = None) -> NDArray[np.int64]:
     """The counts plus independent noise z on the whole numbers, as an array of the same shape.
 
         laplace    P(z) proportional to exp(-|z| / scale)
@@ -40,7 +38,7 @@ def add_noise(counts: ArrayLike, law: Law, scale: Fraction, *, threads: int | No
     (3,)
     """
     exact = _exact(counts)
-    mechanism = _mechanism(law, checked_scale(scale))
+    mechanism = _mechanism(noise_law(law), checked_scale(scale))
     flat = exact.ravel()
     pieces = [flat[start : start + CELLS_PER_TASK] for start in range(0, len(flat), CELLS_PER_TASK)]
     workers = min(threads or cores(), len(pieces))
@@ -85,7 +83,7 @@ def _exact(counts: ArrayLike) -> NDArray[np.int64]:
     return values.astype(np.int64)
 
 
-def _mechanism(law: str, scale: float) -> Any:
+def _mechanism(law: NoiseLaw, scale: float) -> Any:
     # not its prelude, which loads scikit-learn where that is installed, which takes seconds and is not used
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace
@@ -94,11 +92,11 @@ def _mechanism(law: str, scale: float) -> Any:
 
     enable_features("contrib")
     domain = vector_domain(atom_domain(T="i64"))
-    if law == "laplace":
+    if law == LAPLACE:
         return make_laplace(domain, l1_distance(T="i64"), scale=scale)
-    if law == "gaussian":
+    if law == GAUSSIAN:
         return make_gaussian(domain, l2_distance(T="i64"), scale=scale)
-    raise PradeError(f"law is {law!r}, expected 'laplace' or 'gaussian'")
+    raise AssertionError(f"there is no sampler of {law.words}")
 
 
 def _invoke(mechanism: Any, piece: NDArray[np.int64]) -> NDArray[np.int64]:

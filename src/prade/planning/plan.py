@@ -43,8 +43,9 @@ from prade.planning.plan_file import (
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import NOT_REHEARSED, Expected, Settings
 from prade.planning.task import Target, Task, checked_targets
-from prade.privacy.budget import Budget, Law
+from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
+from prade.privacy.noise_law import NoiseLaw, noise_law
 from prade.privacy.protection import Unit
 from prade.queries.parts import Part
 from prade.queries.workload import Workload
@@ -103,7 +104,7 @@ class Plan:
         public: PublicFiles | None = None,
         invariants: Sequence[Invariant] = (),
         targets: Sequence[Target] = (),
-        noise: Law | None = None,
+        noise: str | None = None,
         version: int = VERSION,
     ) -> None:
         self.dataset = dataset_name(dataset)
@@ -122,7 +123,7 @@ class Plan:
         if budget == budget * 0:
             raise PradeError("the budget is zero, but every answer costs something: give a larger budget")
         self.noise_budget = budget.noise_budget(noise)  # refuses a law that cannot keep the promise
-        self.law: Law = noise or budget.law
+        self.law: NoiseLaw = budget.law if noise is None else noise_law(noise)
         _check_levels(levels, schema)
         nested: dict[str, None] = {}
         self.levels: tuple[Level, ...] = ()
@@ -161,7 +162,7 @@ class Plan:
         settings: Settings | None = None,
         expected: Expected | None = None,
         public: PublicFiles | None = None,
-        noise: Law | None = None,
+        noise: str | None = None,
     ) -> Plan:
         """The plan for a task that asks, at each of the task's levels, the questions of `levels`.
 
@@ -246,7 +247,7 @@ class Plan:
         """One question as a line of text: its tables, the number of counts, the cost and the noise."""
         tables = TOTAL if question.is_total else self._tables(question)
         cost = str(question.share).partition(" (")[0]
-        return f"{tables}: {cost}, {question.law.capitalize()} noise of scale {float(question.scale):g}"
+        return f"{tables}: {cost}, {question.law.words} of scale {float(question.scale):g}"
 
     def _tables(self, question: Question) -> str:
         """The number of parts of a question, the names of the first few tables, and the number of counts per group."""

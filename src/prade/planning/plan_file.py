@@ -24,7 +24,7 @@ from prade.data.read.csv import CsvFormat
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import IN_EARLIER_FILES, Expected, Settings, TargetError
 from prade.planning.task import Target, targets_of_tables
-from prade.privacy.budget import Budget, Law
+from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
 from prade.queries.parts import Cells, Marginal, Part, Predicate
 from prade.queries.query import parse
@@ -59,7 +59,7 @@ class Content:
     public: PublicFiles | None
     invariants: Sequence[Invariant] = ()
     targets: Sequence[Target] = ()
-    noise: Law | None = None
+    noise: str | None = None
     version: int = VERSION
 
 

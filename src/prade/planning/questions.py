@@ -11,13 +11,12 @@ from typing import Any
 from prade.core.errors import PradeError, WorkloadError
 from prade.core.numbers import exact, readable
 from prade.data.declare.schema import Schema
-from prade.privacy.budget import Budget, Law, Number
+from prade.privacy.budget import Budget, Number
+from prade.privacy.noise_law import NoiseLaw
 from prade.queries.parts import Cells, Marginal, Part, RowCells, everybody
 from prade.queries.workload import Workload
 
 TOTAL = "number of rows"
-COARSE = {"laplace": 10_000, "gaussian": 4}  # at larger scales the variance is the continuous law's, to nine digits
-SMALLEST_VARIANCE = 1e-6  # of a count: smaller values would change nothing, and this keeps precisions finite
 
 
 @dataclass(frozen=True)
@@ -89,26 +88,13 @@ class Question:
     parts: tuple[Part, ...]
     is_total: bool
     share: Budget
-    law: Law
+    law: NoiseLaw
     scale: Fraction
 
     @property
     def variance(self) -> float:
-        """The variance of the noise in one count, which is a whole number.
-
-        Laplace noise has the variance 2 p / (1 - p)^2 with p = e^(-1 / b), Gaussian noise sum z^2 w(z) / sum w(z) with
-        w(z) = e^(-z^2 / (2 sigma^2)). Both are below the continuous laws' 2 b^2 and sigma^2: at b = 1 by 8 %, at
-        sigma = 1 by less than 10^-6. The result is at least `SMALLEST_VARIANCE`.
-        """
-        if self.scale > COARSE[self.law]:
-            return float((2 if self.law == "laplace" else 1) * self.scale**2)
-        scale = float(self.scale)
-        if self.law == "laplace":
-            variance = 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
-        else:
-            weights = [math.exp(-(z / scale) * (z / scale) / 2) for z in range(1, 16 * COARSE[self.law])]
-            variance = 2 * sum(z**2 * w for z, w in enumerate(weights, 1)) / (1 + 2 * sum(weights))
-        return max(variance, SMALLEST_VARIANCE)
+        """The variance of the noise in one count."""
+        return self.law.variance(self.scale)
 
     @property
     def cells(self) -> int:

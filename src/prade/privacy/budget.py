@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from prade.core.errors import PradeError
 from prade.core.numbers import digits_of, exact, float_above, readable, root_above
+from prade.privacy.noise_law import GAUSSIAN, LAPLACE, NoiseLaw, noise_law
 
-Law = Literal["laplace", "gaussian"]  # the distribution of the noise
 BudgetKind = Literal["pure", "zcdp", "approx"]
 Number = int | float | str | Fraction | Decimal
 
@@ -117,9 +117,9 @@ class Budget:
         return self.amounts[1] if self.kind == "approx" else Fraction(0)
 
     @property
-    def law(self) -> Law:
-        """The distribution of the noise that this kind of budget uses unless another one is chosen."""
-        return "laplace" if self.kind == "pure" else "gaussian"
+    def law(self) -> NoiseLaw:
+        """The law of the noise that this kind of budget uses unless another one is chosen."""
+        return LAPLACE if self.kind == "pure" else GAUSSIAN
 
     def __repr__(self) -> str:
         return f"Budget.{self.kind}({', '.join(repr(str(amount)) for amount in self.amounts)})"
@@ -243,7 +243,7 @@ class Budget:
 
     # ---------------------------------------------------------------- noise
 
-    def noise_budget(self, law: Law | None = None) -> Budget:
+    def noise_budget(self, law: str | None = None) -> Budget:
         """The budget that a release splits among its questions if all of its noise has this law (default: `law`).
 
             kind      laplace          gaussian
@@ -265,16 +265,15 @@ class Budget:
         >>> Budget.approx(1, 1e-9).noise_budget("laplace")
         Budget.pure('1')
         """
-        chosen = self.law if law is None else law
-        if chosen not in get_args(Law):
-            raise PradeError(f"the law of the noise is {str(chosen)[:40]!r}; it is 'laplace' or 'gaussian'")
-        if self.kind == "pure" and chosen == "gaussian":
+        chosen = self.law if law is None else noise_law(law)
+        if self.kind == "pure" and chosen.norm == 2:
             raise PradeError(
-                "Gaussian noise keeps no pure budget, whatever its scale: use Laplace noise, or a budget with a delta"
+                f"{chosen.words} keeps no pure budget, whatever its scale: use {self.law.words}, or a budget with a "
+                "delta"
             )
         if self.kind != "approx":
             return self
-        return Budget.pure(self.epsilon) if chosen == "laplace" else self.zcdp_within()
+        return Budget.pure(self.epsilon) if chosen.norm == 1 else self.zcdp_within()
 
     def noise_scale(self, l1: int | Fraction, l2_squared: int | Fraction) -> Fraction:
         """The noise scale that this budget pays for: a fraction that a float represents exactly, never too small.

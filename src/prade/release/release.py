@@ -29,9 +29,9 @@ from prade.data.read.files import damage_reported, whole_numbers
 from prade.planning.invariants import not_protected
 from prade.planning.plan import RELEASED, Plan
 from prade.planning.questions import Question
-from prade.privacy.budget import Law
 from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.records import Claim
+from prade.privacy.noise_law import LAPLACE, NoiseLaw, noise_law
 
 if TYPE_CHECKING:
     from prade.queries.workload import Part
@@ -54,9 +54,9 @@ class Measurement:
     part: Part
     counts: NDArray[np.float64]
     scale: NDArray[np.float64]
-    law: Law = "laplace"
+    law: NoiseLaw = LAPLACE
 
-    def __init__(self, part: Part, counts: ArrayLike, scale: ArrayLike, law: Law = "laplace") -> None:
+    def __init__(self, part: Part, counts: ArrayLike, scale: ArrayLike, law: str = LAPLACE) -> None:
         if not hasattr(part, "n_cells"):
             raise EstimationError(f"a measurement needs a Part, got a {type(part).__name__}: take it from a Workload")
         values = np.array(counts, np.float64)
@@ -74,30 +74,32 @@ class Measurement:
             raise EstimationError(f"{part.name}: the answer contains NaN or infinity; every count must be a number")
         if not np.isfinite(scales).all() or (scales < 0).any():
             raise EstimationError(f"{part.name}: scale must be finite and not negative (0 for an exact count)")
-        if law not in ("laplace", "gaussian"):
-            raise EstimationError(f"{part.name}: law is {law!r}, expected 'laplace' or 'gaussian'")
+        try:
+            law = noise_law(law)
+        except PradeError as error:
+            raise EstimationError(f"{part.name}: {error}") from None
         object.__setattr__(self, "part", part)
         object.__setattr__(self, "counts", values)
         object.__setattr__(self, "scale", np.broadcast_to(scales, values.shape))
         object.__setattr__(self, "law", law)
 
     @classmethod
-    def of_parts(cls, parts: Sequence[Part], counts: Floats, scales: Floats, law: Law) -> list[Measurement]:
+    def of_parts(cls, parts: Sequence[Part], counts: Floats, scales: Floats, law: NoiseLaw) -> list[Measurement]:
         """Measurements of several parts, from the counts and scales of all their cells one after the other.
 
         They are checked once for all parts: a level of a nation has tens of thousands of answers.
 
         >>> from prade import Schema, Workload
         >>> parts = list(Workload.marginals(Schema.from_mbi({"sex": 2, "age": 3}), ["sex", "age"]))
-        >>> [each.counts.tolist() for each in Measurement.of_parts(parts, np.arange(5.0), np.ones(5), "gaussian")]
+        >>> [each.counts.tolist() for each in Measurement.of_parts(parts, np.arange(5.0), np.ones(5), LAPLACE)]
         [[0.0, 1.0], [2.0, 3.0, 4.0]]
         """
         starts = np.cumsum([0, *(part.n_cells for part in parts)]).tolist()
         cells = starts[-1]
-        if not counts.shape == scales.shape == (cells,) or law not in ("laplace", "gaussian"):
+        if not counts.shape == scales.shape == (cells,):
             raise EstimationError(
-                f"expected {cells} counts and scales, one per cell, under the law 'laplace' or 'gaussian', but got "
-                f"counts of shape {counts.shape}, scales of shape {scales.shape} and the law {law!r}"
+                f"expected {cells} counts and scales, one per cell, but got counts of shape {counts.shape} and scales "
+                f"of shape {scales.shape}"
             )
         if not (np.isfinite(counts).all() and np.isfinite(scales).all() and (scales >= 0).all()):
             raise EstimationError("every count must be a number, and every scale a number that is not negative")
@@ -111,7 +113,7 @@ class Measurement:
     @property
     def variance(self) -> NDArray[np.float64]:
         """The variance of the noise in each cell: 2 b^2 (Laplace) or sigma^2 (Gaussian)."""
-        return np.asarray((2.0 if self.law == "laplace" else 1.0) * self.scale**2)
+        return np.asarray(self.law.unit_variance * self.scale**2)
 
 
 # ---------------------------------------------------------------------- the release
@@ -360,20 +362,22 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 
 def claim_of(manifest: Mapping[str, Any]) -> Claim:
     """Which entry of which ledger paid for a release, according to its `release.json`."""
+    if manifest.get("head") is None:
+        raise DataError(
+            "the release was written by version 0.1 of prade; this version reads those of 0.9 and later: use the "
+            "version that wrote it"
+        )
     try:
-        return Claim(manifest["plan"], manifest["entry"], manifest["files"][MEASUREMENTS], head_of(manifest))
+        files, head = manifest["files"], Head.from_dict(manifest["head"])
+        return Claim(manifest["plan"], manifest["entry"], files[MEASUREMENTS], head)
     except (LookupError, TypeError):
         raise DataError(f"a {MANIFEST} does not say which entry paid for it: restore the original") from None
 
 
-def head_of(content: Mapping[str, Any]) -> Head | None:
-    """The head of the ledger that paid, as named in a sealed file; files of version 0.1 name none."""
-    return None if content.get("head") is None else Head.from_dict(content["head"])
-
-
 def head_after(folder: Path) -> Head | None:
     """The ledger's head after a release was committed; None if the release is unfinished."""
-    return head_of(read_sealed(folder / EXTRACT)) if (folder / EXTRACT).is_file() else None
+    path = folder / EXTRACT
+    return Head.from_dict(read_sealed(path).get("head")) if path.is_file() else None
 
 
 def note_of(plan: Plan) -> str:

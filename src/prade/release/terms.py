@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import Literal
 
 from prade.core.errors import DataError, PradeError
 from prade.core.execution import EFFORT
@@ -23,6 +24,7 @@ from prade.release.payment import need_on_record, not_entered
 from prade.release.release import PLAN
 
 PathName = str | PathLike[str]
+Method = Literal["prade", "algorithm-2"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Terms:
     again: bool = False
     weak_protection: bool = False
     against_advice: bool = False
+    method: Method = "prade"
     ask_cap: Callable[[Task, Ledger], Budget] | None = None  # to ask a person for the cap of a new data set
 
 

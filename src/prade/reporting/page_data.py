@@ -60,7 +60,7 @@ from prade.core.arrays import Floats, mass_per_cell
 from prade.core.execution import Execution, several
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
-from prade.estimating.levels.basis import basis
+from prade.estimating.levels.asked_rows import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE, interval
 from prade.estimating.levels.error_bars import AT_ONCE
 from prade.queries.parts import Marginal

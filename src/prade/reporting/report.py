@@ -18,16 +18,15 @@ from prade.core.errors import DataError
 from prade.core.execution import Execution
 from prade.core.files import replace_file
 from prade.data.read.files import copied_share, schema_of
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.derived_files import KEPT_ROWS, check_kept, kept_rows
+from prade.estimating.levels.estimates import Estimates, kept_estimates
+from prade.release.derived_files import KEPT_ROWS, check_kept, is_kept, kept_rows
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
 from prade.reporting.html import page, plain
 from prade.reporting.outlines import IncompleteMap, outlines
 from prade.reporting.page_data import data_of
 from prade.reporting.truth import coded_rows, truth_of
-from prade.sampling.table import seed_of
+from prade.sampling.table import method_of, seed_of
 
 PathName = str | PathLike[str]
 
@@ -80,8 +79,13 @@ def report_data(
 ) -> dict[str, Any]:
     """What the page shows (`prade.reporting.page_data`); the arguments are those of `write_report`."""
     source = Release.load(source) if isinstance(source, (str, PathLike)) else source
+    release = source if isinstance(source, Release) else source.release
+    if is_kept(release, KEPT_ROWS) and (method := method_of(schema_of(kept_rows(release)))) is not None:
+        raise DataError(
+            f"the synthetic rows in {release.path} were drawn by {method}, and the report is about prade's own: "
+            f"draw those with `prade sample {release.path}`, which spends nothing"
+        )
     estimates = kept_estimates(source) if isinstance(source, Release) else source
-    release = estimates.release
     check_kept(release, KEPT_ROWS)
     # Errors in the arguments should show before the long computation.
     shapes = None if geojson is None else outlines(geojson, release.plan.groupings, geojson_key)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from prade.planning.plan import Plan
     from prade.planning.questions import Question
     from prade.planning.settings import Expected, Settings
-    from prade.privacy.budget import Law
+    from prade.privacy.noise_law import NoiseLaw
     from prade.privacy.protection import Unit
     from prade.release.release import Release
 
@@ -134,9 +134,6 @@ def _tile(title: str, value: str, note: str, tone: str = "plain") -> dict[str, s
     return {"title": title, "value": value, "note": note, "tone": tone}
 
 
-NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many standard deviations once in 20 times
-
-
 def promise_of(release: Release, copied: float | None = None) -> dict[str, Any]:
     """Data set, date, promise, cost, and the questions of each level; `copied` is the share of copied public rows."""
     plan = release.plan
@@ -156,13 +153,14 @@ def promise_of(release: Release, copied: float | None = None) -> dict[str, Any]:
     }
 
 
-def once_in_twenty(law: Law, scale: Fraction) -> int:
+def once_in_twenty(law: NoiseLaw, scale: Fraction) -> int:
     """The smallest whole t such that a count is off by more than t rows at most once in 20 times.
 
-    >>> once_in_twenty("laplace", Fraction(10)), once_in_twenty("gaussian", Fraction(10))
+    >>> from prade.privacy.noise_law import GAUSSIAN, LAPLACE
+    >>> once_in_twenty(LAPLACE, Fraction(10)), once_in_twenty(GAUSSIAN, Fraction(10))
     (30, 20)
     """
-    return math.ceil(float(scale) * (math.log(20) if law == "laplace" else NORMAL_95))
+    return math.ceil(float(scale) * law.exceeded(0.05))
 
 
 def _level(plan: Plan, level: int) -> dict[str, Any]:
@@ -237,7 +235,7 @@ def public_files(plan: Plan) -> list[dict[str, str | None]]:
 
 
 def _ledger(release: Release) -> dict[str, Any]:
-    """The entry that paid for the release, and the ledger that has it; version 0.1 named no ledger."""
+    """The entry that paid for the release, and the ledger that has it."""
     claim = claim_of(read_manifest(release.path))
     origin = claim.origin
     return {
@@ -263,9 +261,6 @@ def cite(release: Release, rows: int) -> dict[str, str]:
 def _escaped(text: str) -> str:
     """A text that BibTeX takes literally."""
     return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/"))
-
-
-NOISE = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}
 
 
 def methodology_of(estimates: Estimates, rows: int, seed: int | None) -> str:
@@ -299,7 +294,7 @@ def neighbours(unit: Unit) -> str:
 def measured(plan: Plan) -> str:
     """What was counted at each level, and the noise."""
     said = [
-        f"{_asked(question)} of {_groups(plan, question.level)}, with {NOISE[question.law]} noise of scale "
+        f"{_asked(question)} of {_groups(plan, question.level)}, with discrete {question.law.words} of scale "
         f"{float(question.scale):,.4g} in every count"
         for question in plan.questions
     ]

@@ -17,7 +17,7 @@ from prade.core.arrays import Floats
 from prade.core.errors import many
 from prade.data.declare.schema import Rule
 from prade.data.read.files import copies_in_words
-from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
+from prade.estimating.levels.added_rows import FALSE_ALARM
 from prade.planning.invariants import not_protected
 from prade.planning.plan import columns_left_out
 from prade.queries.parts import Marginal
@@ -351,7 +351,7 @@ def unseen_values(estimates: Estimates, facts: Facts) -> list[str]:
     for number, part in enumerate(answers.parts):
         if not absent[number].any():
             continue
-        largest = largest_noise(plan.law, float(answers.variance[0, number]), FALSE_ALARM / looked_at)
+        largest = plan.law.bound(float(answers.variance[0, number]), FALSE_ALARM / looked_at)
         shown = np.flatnonzero(absent[number] & (answers.counts[number][0] > largest))
         texts = cell_texts(part, plan.schema) if len(shown) else []
         found += [texts[cell] for cell in shown]

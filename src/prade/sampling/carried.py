@@ -33,15 +33,14 @@ from prade.core.errors import DataError, Remedy
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.files import HEADER
 from prade.data.read.tables import parquet_schema, table_suffix, write_table
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.planning.plan import Plan, public_of
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload
 from prade.release.derived_files import CARRIED, KEPT_CARRIED, check_kept, is_kept, recorded
 from prade.release.release import Release, file_hash
 from prade.sampling.draw import ordering
-from prade.sampling.table import TableOfRows
+from prade.sampling.table import TableOfRows, numbers_of_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -187,7 +186,9 @@ def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
     each = list(estimates.map(carried))
     groups, sizes = np.arange(len(each)), np.array([len(rows) for rows, _ in each])
     drawn = estimates.support.numbers(np.concatenate([rows for rows, _ in each]))
-    table = TableOfRows(estimates, public, 0).rows_of(groups, sizes, drawn)
+    table = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, 0).rows_of(
+        groups, sizes, drawn
+    )
     if (person := estimates.plan.unit.person_id) is not None:
         table = table.drop_columns([person])
     return table.append_column(WEIGHT, pa.array(np.concatenate([weights for _, weights in each])))

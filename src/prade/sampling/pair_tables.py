@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.data.public.joint import Codes
-from prade.estimating.bundles import choose_bundles
+from prade.estimating.kernels import choose_bundles
 from prade.planning.task import Target, Wanted, wanted_of
 from prade.sampling import kernels
 from prade.sampling.kernels import ONE, Clustering, Hurdle, Lines, clustered_tables

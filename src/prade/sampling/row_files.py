@@ -11,7 +11,7 @@ written beside its name and takes it when it is complete.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from prade.planning.plan import Plan
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search
-from prade.sampling.table import TableOfRows, drawn_batches, numbers_of_rows
+from prade.sampling.table import Batch, TableOfRows, drawn_batches, numbers_of_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,35 +100,36 @@ def write_drawn_rows(
     execution: Execution = Execution(),
 ) -> RowFiles:
     """Draw the rows of all groups and write them; without `output`, to the release's folder with their record."""
-    release, made = estimates.release, TableOfRows(estimates, public, seed)
+    release, plan, sizes = estimates.release, estimates.plan, numbers_of_rows(estimates)
+    made = TableOfRows(plan, estimates.public, sizes, public, seed)
     if output is None:
-        many = int(numbers_of_rows(estimates).sum()) > LARGEST_FILE
+        many = int(sizes.sum()) > LARGEST_FILE
         output = Output(release.path / (SYNTHETIC_PARTS if many else SYNTHETIC), many)
-    own = (release.path / name for name in (SYNTHETIC, SYNTHETIC_PARTS))
-    if output.path.resolve() in {path.resolve() for path in own}:
-        with keep_rows_as(release, output.path.name):
-            return _written(estimates, made, output, passes, execution)
-    return _written(estimates, made, output, passes, execution)
-
-
-def _written(
-    estimates: Estimates,
-    made: TableOfRows,
-    output: Output,
-    passes: int,
-    execution: Execution,
-) -> RowFiles:
-    folders = folders_of(estimates.plan) if output.partitioned else None
+    folders = folders_of(plan) if output.partitioned else None
     batches = drawn_batches(
         estimates,
-        made.seed,
+        seed,
         search=Search(passes),
         parts=None if folders is None else list(folders.values()),
         keep=True,
         execution=execution,
     )
+    own = (release.path / name for name in (SYNTHETIC, SYNTHETIC_PARTS))
+    if output.path.resolve() in {path.resolve() for path in own}:
+        with keep_rows_as(release, output.path.name):
+            return _written(made, batches, output, list(folders or []))
+    return _written(made, batches, output, list(folders or []))
+
+
+def write_batches(release: Release, made: TableOfRows, batches: Iterable[Batch]) -> RowFiles:
+    """Write rows that are drawn already to the release's folder, as one file with its record."""
+    with keep_rows_as(release, SYNTHETIC):
+        return _written(made, batches, Output(release.path / SYNTHETIC), [])
+
+
+def _written(made: TableOfRows, batches: Iterable[Batch], output: Output, folders: list[str]) -> RowFiles:
     rows, copied = 0, 0
-    with _writer(output, made.schema, [] if folders is None else list(folders)) as writer:
+    with _writer(output, made.schema, folders) as writer:
         for batch in batches:
             table, copies = made.table(batch)
             writer.write(table, batch.part, copies)

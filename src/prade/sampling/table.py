@@ -27,6 +27,7 @@ from prade.core.execution import Execution, Shared, WorkersError
 from prade.core.numbers import whole
 from prade.data.declare.column import Column
 from prade.data.public.joint import Coded
+from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
 from prade.data.read.cells import is_text, python_values, texts_of
 from prade.data.read.coding import code_cells
@@ -34,8 +35,7 @@ from prade.data.read.files import noted_share
 from prade.data.read.frames import Frame, Like
 from prade.data.read.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
-from prade.estimating.levels.estimates import Estimates, inputs_hash
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, inputs_hash, kept_estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
@@ -255,7 +255,7 @@ def drawn_table(
     """
     import pyarrow as pa
 
-    made = TableOfRows(estimates, public, seed)
+    made = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, seed)
     batches = drawn_batches(estimates, seed, search=Search(passes), keep=True, execution=execution)
     tables, copied = zip(*(made.table(batch) for batch in batches), strict=True)
     table = pa.concat_tables(tables)
@@ -274,41 +274,42 @@ def sample_groups(
 ) -> tuple[Coded, NDArray[np.int64]]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
     batches = list(drawn_batches(estimates, seed, search=Search(passes), execution=execution))
-    coded = _coded(estimates, np.concatenate([batch.rows for batch in batches]))
+    coded = _coded(estimates.public, np.concatenate([batch.rows for batch in batches]))
     return coded, np.concatenate([batch.group for batch in batches])
 
 
-def _coded(estimates: Estimates, rows: NDArray[Any]) -> Coded:
+def _coded(public: Public, rows: NDArray[Any]) -> Coded:
     """The codes of some public rows."""
-    return Coded(estimates.plan.schema, {name: code[rows] for name, code in estimates.public.prior.codes.items()})
+    return Coded(public.prior.schema, {name: code[rows] for name, code in public.prior.codes.items()})
 
 
 class TableOfRows:
     """Turns batches of drawn rows into tables of one schema, whatever a batch has in it.
 
-    A row's cells and its person id do not depend on the batch that it is in.
+    `rows` are the public rows in codes, and `sizes` the number of rows of each group of the last level. A row's cells
+    and its person id do not depend on the batch that it is in. The schema names the `method` if it is not prade's.
     """
 
-    def __init__(self, estimates: Estimates, public: PublicTable, seed: int) -> None:
+    def __init__(
+        self, plan: Plan, rows: Public, sizes: Ints, public: PublicTable, seed: int, method: str | None = None
+    ) -> None:
         check_whole(seed=seed)
-        self.estimates = estimates
-        self.seed = seed
-        self.decoder = public.decoder(estimates.plan.schema)
-        self._groups = group_cells(estimates, public)
-        totals = numbers_of_rows(estimates)
-        self._before = np.cumsum(totals) - totals
+        self.plan, self.rows, self.seed, self.method = plan, rows, seed, method
+        self.decoder = public.decoder(plan.schema)
+        self._groups = group_cells(plan, public)
+        self._before = np.cumsum(sizes) - sizes
         self.schema = self._schema()
 
     def table(self, batch: Batch) -> tuple[pa.Table, int]:
         """The rows of a batch with values of public rows, and how many are copies of one public row."""
         drawn = batch.rows.astype(np.int64)
-        coded = _coded(self.estimates, drawn)
+        coded = _coded(self.rows, drawn)
         table = self._table(batch.groups, batch.sizes, drawn, coded).cast(self.schema)
         return table, int(self.decoder.copied(table, coded, drawn).sum())
 
     def rows_of(self, groups: Ints, sizes: Ints, drawn: Ints) -> pa.Table:
         """The rows of some groups, one group after the other, with values of the public rows of these numbers."""
-        return self._table(groups, sizes, drawn, _coded(self.estimates, drawn)).cast(self.schema)
+        return self._table(groups, sizes, drawn, _coded(self.rows, drawn)).cast(self.schema)
 
     def _table(self, groups: Ints, sizes: Ints, drawn: Ints, coded: Coded) -> pa.Table:
         import pyarrow as pa
@@ -317,7 +318,7 @@ class TableOfRows:
         values: Any = self.decoder.decode(coded, seed=chances, drawn=drawn)
         group = np.repeat(groups, sizes)
         columns: dict[str, Any] = {}
-        if (person := self.estimates.plan.unit.person_id) is not None:
+        if (person := self.plan.unit.person_id) is not None:
             within = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
             columns[person] = self._before[group] + within + 1  # an arbitrary person id
         columns |= {name: cells.take(pa.array(group)) for name, cells in self._groups.items()}
@@ -327,23 +328,24 @@ class TableOfRows:
     def _schema(self) -> pa.Schema:
         """The schema of all batches: that of public rows that have, together, every code of every column."""
         rows = set[int]()
-        for name, codes in self.estimates.public.prior.codes.items():
-            last = np.full(self.estimates.plan.schema.size(name), -1)
+        for name, codes in self.rows.prior.codes.items():
+            last = np.full(self.plan.schema.size(name), -1)
             last[codes] = np.arange(len(codes))
             rows.update(last[last >= 0].tolist())
         every = np.array(sorted(rows), np.int64)
-        made = self._table(np.zeros(1, np.int64), np.array([len(every)]), every, _coded(self.estimates, every))
-        return with_seed(made, self.seed).schema
+        made = self._table(np.zeros(1, np.int64), np.array([len(every)]), every, _coded(self.rows, every))
+        noted = with_seed(made, self.seed).schema
+        method = {} if self.method is None else {METHOD: self.method.encode()}
+        return noted.with_metadata({**(noted.metadata or {}), **method})
 
 
-def group_cells(estimates: Estimates, public: PublicTable) -> dict[str, pa.Array]:
+def group_cells(plan: Plan, public: PublicTable) -> dict[str, pa.Array]:
     """The cells of the groups' columns, one for each group of the last level.
 
     They are written as the public table writes them, where its type holds the listed values.
     """
     import pyarrow as pa
 
-    plan = estimates.plan
     first = np.unique(plan.groupings[-1].number, return_index=True)[1]
     found = {}
     for k, column in enumerate(plan.groups.columns):
@@ -465,6 +467,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SEED = b"prade:seed"
+METHOD = b"prade:method"  # that drew the rows, if it is not prade's own
 
 
 def with_seed(table: pa.Table, seed: int) -> pa.Table:
@@ -478,3 +481,9 @@ def seed_of(schema: pa.Schema) -> int | None:
     with suppress(ValueError):
         return None if stated is None else int(stated)
     return None
+
+
+def method_of(schema: pa.Schema) -> str | None:
+    """The method that drew a table's rows, if it is not prade's own."""
+    stated = (schema.metadata or {}).get(METHOD)
+    return None if stated is None else stated.decode(errors="replace")

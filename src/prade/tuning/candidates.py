@@ -26,7 +26,8 @@ from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level, favoured_asks, weighted_asks
 from prade.planning.settings import Settings
-from prade.privacy.budget import Budget, Law
+from prade.privacy.budget import Budget
+from prade.privacy.noise_law import LAPLACE, NoiseLaw
 from prade.queries.parts import Marginal, Part
 from prade.queries.workload import Workload
 from prade.tuning.gain import (
@@ -92,7 +93,7 @@ class Choice:
     settings: Settings = field(default_factory=Settings)
     weighted: bool = False
     everybody: bool = False
-    law: Law | None = None
+    law: NoiseLaw | None = None
     first: tuple[tuple[Part, ...], ...] = ()
     times: Fraction = Fraction(1)
 
@@ -156,7 +157,7 @@ class Candidates:
         other.plan_of = plan_of
         return other
 
-    def simplest(self, law: Law | None = None) -> Choice:
+    def simplest(self, law: NoiseLaw | None = None) -> Choice:
         """All one-way tables at the last level, and the smallest share for the totals that tells them well enough.
 
         Where none does, the share with the least risk, the largest of several: perhaps numbers of rows alone, as noise
@@ -201,7 +202,7 @@ class Candidates:
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             for weights in OWN:
                 yield self._settings(best, "own", weights)
-        if smoothed and self.plan_of(best()).law == "laplace":
+        if smoothed and not self.plan_of(best()).law.squared:
             yield self._settings(best, "posterior", ("laplace", "linear"))
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
@@ -386,9 +387,9 @@ class Candidates:
         return np.concatenate(parts, axis=1)
 
 
-def laws_within(budget: Budget) -> tuple[Law | None, ...]:
+def laws_within(budget: Budget) -> tuple[NoiseLaw | None, ...]:
     """The laws worth trying; None is the usual one. Under zCDP, Laplace noise only doubles the variance."""
-    return ("laplace", None) if budget.kind == "approx" else (None,)
+    return (LAPLACE, None) if budget.kind == "approx" else (None,)
 
 
 def with_least_noise(candidates: Candidates, choice: Choice) -> Choice:

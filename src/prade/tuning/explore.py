@@ -1,4 +1,9 @@
-"""The elbow: the budget beyond which more budget buys little.
+"""Several budgets rehearsed for one task: what does epsilon buy?
+
+The stand-ins, what they tell about candidates, layouts and covariances of public rows are the same for every budget,
+and so are most of the choices that are good. So the middle budget is searched first, and each other one starts from
+what was best at its neighbour, and is compared with the simplest plan too. All budgets together take about twice the
+effort that one would. Nothing here can see private rows.
 
 Let e(b) be the expected error at budget b. From budget b to a larger one c, each doubling of the budget takes
 
@@ -31,10 +36,10 @@ from prade.planning.invariants import obeying
 from prade.planning.plan import Plan, columns_left_out
 from prade.planning.settings import Settings
 from prade.planning.task import Task
-from prade.privacy.budget import Budget, BudgetKind, Number
+from prade.privacy.budget import Budget, Number
 from prade.privacy.protection import meaning, weakness
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.candidates import laws_within
+from prade.tuning.candidates import Choice, laws_within
 from prade.tuning.closer_look import CloserLook, LevelError, Look, Place
 from prade.tuning.effort import Effort, work_of
 from prade.tuning.rehearse import Rehearsal
@@ -42,301 +47,11 @@ from prade.tuning.search import FRESH
 from prade.tuning.stand_ins import WORDS
 from prade.tuning.tune import ONE_TABLE, SAME_GROUPS, Tuned, Tuner
 
-LITTLE = 0.1  # of the error that a doubling of the budget takes off
-
-
-def off_per_doubling(budgets: tuple[Fraction, Fraction], errors: tuple[float, float]) -> float:
-    """By which share each doubling of the budget lowers the error, from one budget to a larger one.
-
-    >>> off_per_doubling((Fraction(1), Fraction(4)), (0.4, 0.1))
-    0.5
-    """
-    (small, large), (before, after) = budgets, errors
-    return 1 - (after / before) ** (1 / math.log2(large / small)) if before > 0 else 0.0
-
-
-def elbow(
-    amounts: Sequence[Fraction], errors: Sequence[float], worthwhile: Sequence[bool], name: str = "epsilon"
-) -> tuple[int | None, str]:
-    """The number of the elbow among ascending budgets, and a sentence about it; None where there is none.
-
-    >>> elbow([Fraction(1), Fraction(3), Fraction(6)], [0.4, 0.2, 0.19], [True, True, True])
-    (1, 'Beyond epsilon = 3, you pay twice the budget for at most 5 % less error.')
-    """
-    if not any(worthwhile):
-        return None, "At none of these budgets is the result expected to be better than the public table alone."
-    if len(amounts) == 1:
-        return None, ""
-    last = len(amounts) - 1
-    for k in range(last):
-        further = [off_per_doubling((amounts[k], amounts[j]), (errors[k], errors[j])) for j in range(k + 1, last + 1)]
-        if worthwhile[k] and max(further) < LITTLE:
-            most = round(100 * max(further))
-            bought = f"you pay twice the budget for at most {most} % less error" if most > 0 else "the error stays"
-            return k, f"Beyond {name} = {readable(amounts[k])}, {bought}."
-    if not any(worthwhile[:last]):
-        return (
-            None,
-            f"Only at {name} = {readable(amounts[last])} is the result expected to be better than the public table.",
-        )
-    return None, (
-        f"Up to {name} = {readable(amounts[last])}, the largest budget that was rehearsed, more budget still buys "
-        f"{100 * LITTLE:.0f} % less error or more per doubling."
-    )
-
-
-Array = Callable[[Floats], Any]  # how an array is written: as lists, or packed for a page
-
-
-@dataclass(frozen=True)
-class Affected:
-    """How many groups something happens to, of how many, and what it is."""
-
-    groups: float
-    of: int
-    words: str
-
-
-@dataclass(frozen=True, eq=False)
-class Rehearsed:
-    """One budget: its plan, with the error to expect, and a closer look at what the plan makes of the stand-ins."""
-
-    tuned: Tuned
-    look: Look
-    risk: Affected  # groups whose number of rows is far off
-    too_small: Affected  # stand-in groups with more noise than rows in an average cell
-
-    @property
-    def budget(self) -> Budget:
-        """What the plan spends."""
-        return self.tuned.plan.budget
-
-    @property
-    def tables(self) -> int:
-        """How many tables are measured; numbers of rows are none."""
-        return sum(len(question.parts) for question in self.tuned.plan.questions if not question.is_total)
-
-    @property
-    def by_level(self) -> tuple[LevelError, ...]:
-        """The errors of all levels, from coarse to fine; that of the last level is the expected error."""
-        expected, plan = self.tuned.expected, self.tuned.plan
-        last = LevelError(plan.levels[-1].name, expected.error, expected.error_spread, expected.prior)
-        return *self.look.above, last
-
-
-@dataclass(frozen=True, eq=False)
-class Exploration:
-    """The rehearsals of several budgets for one task, from the smallest to the largest.
-
-    Everything in it comes from public rows: some of them stood in for the private ones.
-    """
-
-    task: Task
-    rehearsed: tuple[Rehearsed, ...]
-    closer: CloserLook
-    public: PublicFiles | None
-    public_rows: int
-
-    @property
-    def plans(self) -> list[Plan]:
-        """The plan of each budget."""
-        return [each.tuned.plan for each in self.rehearsed]
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """A few stand-in groups of different sizes."""
-        return self.closer.places
-
-    @property
-    def elbow(self) -> tuple[int | None, str]:
-        """The number of the budget beyond which more budget buys little, and a sentence (`prade.tuning.explore`)."""
-        tuned = [each.tuned for each in self.rehearsed]
-        amounts = [each.budget.amounts[0] for each in self.rehearsed]
-        errors, worthwhile = [each.expected.error for each in tuned], [each.worthwhile for each in tuned]
-        return elbow(amounts, errors, worthwhile, self._name)
-
-    def table(self) -> list[dict[str, Any]]:
-        """One row per budget, as `prade plan` prints it."""
-        return [self._row(each) for each in self.rehearsed]
-
-    def file_of(self, number: int, output: str | PathLike[str] = "plan.toml") -> Path:
-        """The path of a budget's plan beside `output`: plan-0.1.toml beside plan.toml."""
-        return plan_file(output, self.rehearsed[number].budget)
-
-    def save_plans(self, output: str | PathLike[str] = "plan.toml") -> list[Path]:
-        """Write the plan of each budget to a file beside `output`, and return the paths."""
-        paths = [self.file_of(number, output) for number in range(len(self.rehearsed))]
-        for plan, path in zip(self.plans, paths, strict=True):
-            plan.save(path)
-        return paths
-
-    def to_dict(self, output: str | PathLike[str] = "plan.toml", *, array: Array | None = None) -> dict[str, Any]:
-        """All of it as plain values, the data of the page. `array` says how arrays are written, by default as lists.
-
-        `output` is what `save_plans` was given.
-        """
-        array = array or listed
-        recommended, words = self.elbow
-        column_prior, pair_prior = self.closer.prior
-        last = self.rehearsed[-1].tuned.plan
-        names = ["+".join(by) or "all" for by in self.task.levels]
-        numbers = [len(last.groups.level(by)) for by in self.task.levels]
-        files = [] if self.public is None else [Path(file).name for file in self.public.files]
-        return {
-            "dataset": self.task.dataset,
-            "symbol": self._name,
-            "levels": [{"name": name, "groups": number} for name, number in zip(names, numbers, strict=True)],
-            "columns": [self.task.schema[name].described() for name in self.closer.names],
-            "public": {"rows": self.public_rows, "files": files},
-            "unit": self.task.unit.promise(),
-            "rehearsal": self._rehearsal(),
-            "caveats": self._caveats(),
-            "elbow": words or None,
-            "recommended": recommended,
-            "budgets": [self._budget(number, output, array) for number in range(len(self.rehearsed))],
-            "column_prior": _rounded(column_prior),
-            "pair_prior": array(pair_prior),
-            "places": [{"label": place.label, "rows": place.rows} for place in self.places],
-            "tables": [self._tables(number, array) for number in range(len(self.places))],
-        }
-
-    # ---------------------------------------------------------------- parts of it
-
-    @property
-    def _name(self) -> str:
-        return "rho" if self.task.budget.kind == "zcdp" else "epsilon"
-
-    def _row(self, each: Rehearsed) -> dict[str, Any]:
-        expected, tuned = each.tuned.expected, each.tuned
-        return {
-            self._name: readable(each.budget.amounts[0]),
-            "expected error": f"{expected.error:.3f} ± {expected.error_spread:.3f}",
-            "public baseline": f"{expected.prior:.3f}",
-            "improvement": f"{expected.prior - expected.error:.3f} ± {expected.spread:.3f}",
-            "tables measured": str(each.tables),
-            "groups at risk": f"{each.risk.groups:.0f} of {each.risk.of:,}",
-            "worth it": "yes" if tuned.worthwhile else "no",
-        }
-
-    def _rehearsal(self) -> str:
-        """How the stand-ins were made: the first sentence of what the advice says, and their numbers."""
-        rehearsal = self.closer.rehearsal
-        groups = sum(len(each.groups) for each in rehearsal.stand_ins)
-        tables = many(len(rehearsal.stand_ins), "table")
-        return f"{_sentences(WORDS[rehearsal.kind])[0]} There were {tables} of stand-ins with {many(groups, 'group')}."
-
-    def _caveats(self) -> list[str]:
-        rehearsal = self.closer.rehearsal
-        said = _sentences(WORDS[rehearsal.kind])[1:]
-        if not rehearsal.apart:
-            said.append(SAME_GROUPS)
-        if len(rehearsal.stand_ins) == 1:
-            said.append(ONE_TABLE)
-        for why, more, time_was_up in (
-            ("The time was up before every candidate was tried", "seconds", True),
-            ("Not every candidate was tried", "effort", False),
-        ):
-            unfinished = [
-                readable(each.budget.amounts[0])
-                for each in self.rehearsed
-                if not each.tuned.finished and each.tuned.time_was_up == time_was_up
-            ]
-            if unfinished:
-                said.append(f"{why} at {self._name} = {', '.join(unfinished)}: more {more} may find better plans.")
-        return said
-
-    def _budget(self, number: int, output: str | PathLike[str], array: Array) -> dict[str, Any]:
-        each, path = self.rehearsed[number], self.file_of(number, output)
-        tuned, plan, bias = each.tuned, each.tuned.plan, self.closer.rehearsal.bias
-        expected = asdict(tuned.expected)
-        del expected["advice"]
-        return {
-            "epsilon": readable(each.budget.amounts[0]),
-            "amount": float(each.budget.amounts[0]),
-            "budget": str(each.budget),
-            "meaning": meaning(each.budget, plan.unit.neighbours),
-            "advice": tuned.advice,
-            "worthwhile": tuned.worthwhile,
-            "expected": {**expected, "gain": round(expected["prior"] - expected["error"], 6)},
-            "by_level": [asdict(level) for level in each.by_level],
-            "measured": [_measured(plan, question) for question in range(len(plan.questions))],
-            "tables": each.tables,
-            "not_measured": columns_left_out(plan),
-            "risk": {**asdict(each.risk), "bias": bias},
-            "too_small": asdict(each.too_small),
-            "column_errors": _rounded(each.look.columns),
-            "pair_errors": array(each.look.pairs),
-            "file": path.name,
-            "plan": plan.text_at(path),
-            "command": _command(path, plan),
-        }
-
-    def _tables(self, number: int, array: Array) -> dict[str, Any]:
-        """The tables of one place: true and public shares, and what the plan of each budget makes of them."""
-        place = self.places[number]
-        budgets = [
-            {name: array(shares[None]) for name, shares in vars(each.look.tables[number]).items()}
-            for each in self.rehearsed
-        ]
-        return {"truth": array(place.truth[None]), "public": array(place.public[None]), "budgets": budgets}
-
-
-def plan_file(output: str | PathLike[str], budget: Budget) -> Path:
-    """The path of a budget's plan beside `output`.
-
-    >>> plan_file("plans/census.toml", Budget.pure("1/3")).as_posix()
-    'plans/census-1_3.toml'
-    """
-    path = Path(output)
-    return path.with_name(f"{path.stem}-{_in_name(budget.amounts[0])}{path.suffix}")
-
-
-def listed(values: Floats) -> Any:
-    """An array as lists, with None for NaN."""
-    known = np.round(values, 6).astype(object)
-    known[np.isnan(values)] = None
-    return known.tolist()
-
-
-def _in_name(amount: Fraction) -> str:
-    short = readable(amount)
-    return (short if not short.startswith("about") else str(amount)).replace("/", "_")
-
-
-def _measured(plan: Plan, number: int) -> dict[str, Any]:
-    question = plan.questions[number]
-    return {
-        "level": plan.levels[question.level].name,
-        "parts": question.names(),
-        "share": float(question.share.amounts[0] / plan.noise_budget.amounts[0]),
-        "noise": f"{question.law.capitalize()} noise of scale {float(question.scale):,.4g}",
-    }
-
-
-def _command(path: Path, plan: Plan) -> str:
-    """The commands that come next; PRIVATE stands for the private table, CAP for what its custodian allows in all."""
-    accepted = " --yes-weak-protection" if weakness(plan.budget) else ""
-    name, dataset = _in_name(plan.budget.amounts[0]), shlex.quote(plan.dataset)
-    cap = {"zcdp": "--rho CAP", "approx": "--cap CAP --delta DELTA", "pure": "--cap CAP"}[plan.budget.kind]
-    person = f" --person-id {shlex.quote(plan.unit.person_id)}" if plan.unit.person_id else ""
-    return (
-        f"prade ledger open {dataset} {cap} --max-rows-per-person {plan.unit.max_rows}{person}  # once for a data set\n"
-        f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{name}{accepted}"
-    )
-
-
-def _sentences(text: str) -> list[str]:
-    first, _, rest = text.partition(". ")
-    return [f"{first}.", rest] if rest else [text]
-
-
-def _rounded(values: Iterable[float]) -> list[float]:
-    return [round(float(value), 6) for value in values]
-
-
-NAMES: dict[BudgetKind, str] = {"pure": "epsilon", "approx": "epsilon", "zcdp": "rho"}  # of what differs
 WHOLE = 2  # times the effort of one budget: what several budgets take together
 FIRST = 1 / 3  # of the whole effort is for the budget that is searched first: the others start from what it finds
+LITTLE = 0.1  # of the error that a doubling of the budget takes off
+
+Array = Callable[[Floats], Any]  # how an array is written: as lists, or packed for a page
 
 
 def explore(
@@ -366,20 +81,23 @@ def explore(
     >>> explored.elbow[1]
     'Only at epsilon = 10 is the result expected to be better than the public table.'
     """
-    wanted = budgets_of(task, budgets)
-    searches = len(laws_within(task.budget))
-    whole = Effort.of(effort, seconds, execution.progress, times=WHOLE if len(wanted) > 1 else 1, searches=searches)
+    in_order = budgets_of(task, budgets)
+    times, searches = WHOLE if len(in_order) > 1 else 1, len(laws_within(task.budget))
+    whole = Effort.of(effort, seconds, execution.progress, times=times, searches=searches)
     table = PublicTable.of(public, weight)
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)  # before long rehearsals: a table that `sample` takes no values from fails here
     tuner = Tuner(task, rows, bias=bias, seed=seed, execution=execution)
     closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
-    found = _all_rehearsed(tuner, closer, wanted, whole)
     files = table.hashed_files
-    rehearsed = tuple(
-        replace(each, tuned=replace(each.tuned, plan=each.tuned.plan.with_public(files))) for each in found
-    )
-    return Exploration(task, rehearsed, closer, files, len(rows))
+    rehearsed = [
+        replace(each, tuned=replace(each.tuned, plan=each.tuned.plan.with_public(files)))
+        for each in _all_rehearsed(tuner, closer, in_order, whole)
+    ]
+    return Exploration(task, tuple(rehearsed), closer, files, len(rows))
+
+
+# ---------------------------------------------------------------------- budgets, one after the other
 
 
 def budgets_of(task: Task, budgets: Sequence[Budget | Number]) -> list[Budget]:
@@ -393,14 +111,20 @@ def budgets_of(task: Task, budgets: Sequence[Budget | Number]) -> list[Budget]:
     if isinstance(budgets, str) or not isinstance(budgets, Sequence) or not budgets:
         raise PradeError(f"budgets is {budgets!r}: give a list, such as [0.1, 1, 10]")
     kind, rest = task.budget.kind, task.budget.amounts[1:]
-    found = [each if isinstance(each, Budget) else Budget(kind, (exact(each, NAMES[kind]), *rest)) for each in budgets]
-    if other := next((each for each in found if (each.kind, each.amounts[1:]) != (kind, rest)), None):
+    name = symbol(task.budget)
+    all_of_them = [each if isinstance(each, Budget) else Budget(kind, (exact(each, name), *rest)) for each in budgets]
+    if other := next((each for each in all_of_them if (each.kind, each.amounts[1:]) != (kind, rest)), None):
         raise PradeError(f"{other} cannot be compared with {task.budget}: give budgets that differ in one number only")
-    if len({each.amounts for each in found}) < len(found):
+    if len({each.amounts for each in all_of_them}) < len(all_of_them):
         raise PradeError("a budget is given twice: give each one once")
-    for each in found:
+    for each in all_of_them:
         Plan.simplest(replace(task, budget=each))  # refuses a budget of zero, and one that protects nobody
-    return sorted(found, key=lambda each: each.amounts)
+    return sorted(all_of_them, key=lambda each: each.amounts)
+
+
+def symbol(budget: Budget) -> str:
+    """The name of the number that budgets of a kind differ in."""
+    return "rho" if budget.kind == "zcdp" else "epsilon"
 
 
 def order_of(number: int) -> Iterator[tuple[int, int | None]]:
@@ -416,30 +140,21 @@ def order_of(number: int) -> Iterator[tuple[int, int | None]]:
 
 
 def _all_rehearsed(tuner: Tuner, closer: CloserLook, budgets: Sequence[Budget], whole: Effort) -> list[Rehearsed]:
-    found: dict[int, Rehearsed] = {}
+    rehearsed: dict[int, Rehearsed] = {}
     done = looking = 0.0
     for number, neighbour in order_of(len(budgets)):
-        searches, left = len(budgets) - len(found), max(whole.allowed - done, 0.0)
+        budget, searches, left = budgets[number], len(budgets) - len(rehearsed), max(whole.allowed - done, 0.0)
         share = FIRST * left if neighbour is None and searches > 1 else max(left / searches - looking, 0.0)
-        what = f"rehearsing {NAMES[budgets[number].kind]} {readable(budgets[number].amounts[0])}"
-        effort = replace(whole, allowed=share, what=what)
-        tuned = tuner.tune(budgets[number], effort, _start(found, number, neighbour), noise=len(found))
-        found[number] = _looked_at(tuner.rehearsal, closer, tuned)
+        effort = replace(whole, allowed=share, what=f"rehearsing {symbol(budget)} {readable(budget.amounts[0])}")
+        start: Choice | None = None
+        if neighbour is not None:  # answers that stay raw at a budget need not be good enough for that at a smaller one
+            tuned = rehearsed[neighbour].tuned
+            start = tuned.found if number > neighbour else tuned.smoothed
+        tuned = tuner.tune(budget, effort, start, noise=len(rehearsed))
+        rehearsed[number] = Rehearsed.of(tuner.rehearsal, closer, tuned)
         look = _work_of_look(tuner.rehearsal, tuned.plan)
         done, looking = done + tuned.effort + look, max(looking, look)
-    return [found[number] for number in range(len(budgets))]
-
-
-def _start(found: dict[int, Rehearsed], number: int, neighbour: int | None) -> Any:
-    """What to start from: answers that stay raw at a budget need not be good enough for that at a smaller one."""
-    if neighbour is None:
-        return None
-    tuned = found[neighbour].tuned
-    return tuned.found if number > neighbour else tuned.smoothed
-
-
-def _looked_at(rehearsal: Rehearsal, closer: CloserLook, tuned: Tuned) -> Rehearsed:
-    return Rehearsed(tuned, closer.at(tuned.plan), _at_risk(rehearsal, tuned.plan), _too_small(rehearsal, tuned.plan))
+    return [rehearsed[number] for number in range(len(budgets))]
 
 
 def _work_of_look(rehearsal: Rehearsal, plan: Plan) -> float:
@@ -448,6 +163,89 @@ def _work_of_look(rehearsal: Rehearsal, plan: Plan) -> float:
     return sum(
         work_of(plan, settings, each.groups, len(each.public), len(each.groups), 0) for each in rehearsal.stand_ins
     )
+
+
+def off_per_doubling(budgets: tuple[Fraction, Fraction], errors: tuple[float, float]) -> float:
+    """By which share each doubling of the budget lowers the error, from one budget to a larger one.
+
+    >>> off_per_doubling((Fraction(1), Fraction(4)), (0.4, 0.1))
+    0.5
+    """
+    (small, large), (before, after) = budgets, errors
+    return 1 - (after / before) ** (1 / math.log2(large / small)) if before > 0 else 0.0
+
+
+def elbow(
+    amounts: Sequence[Fraction], errors: Sequence[float], worthwhile: Sequence[bool], name: str = "epsilon"
+) -> tuple[int | None, str]:
+    """The number of the elbow among ascending budgets, and a sentence about it; None where there is none.
+
+    >>> elbow([Fraction(1), Fraction(3), Fraction(6)], [0.4, 0.2, 0.19], [True, True, True])
+    (1, 'Beyond epsilon = 3, you pay twice the budget for at most 5 % less error.')
+    """
+    if not any(worthwhile):
+        return None, "At none of these budgets is the result expected to be better than the public table alone."
+    *smaller, last = zip(amounts, errors, strict=True)
+    if not smaller:
+        return None, ""
+    for k, (amount, error) in enumerate(smaller):
+        further = zip(amounts[k + 1 :], errors[k + 1 :], strict=True)
+        most = max(off_per_doubling((amount, larger), (error, after)) for larger, after in further)
+        if worthwhile[k] and most < LITTLE:
+            share = round(100 * most)
+            bought = f"you pay twice the budget for at most {share} % less error" if share > 0 else "the error stays"
+            return k, f"Beyond {name} = {readable(amount)}, {bought}."
+    largest = f"{name} = {readable(last[0])}"
+    if not any(worthwhile[:-1]):
+        return None, f"Only at {largest} is the result expected to be better than the public table."
+    return None, (
+        f"Up to {largest}, the largest budget that was rehearsed, more budget still buys {100 * LITTLE:.0f} % less "
+        "error or more per doubling."
+    )
+
+
+# ---------------------------------------------------------------------- what comes out
+
+
+@dataclass(frozen=True)
+class Affected:
+    """How many groups something happens to, of how many, and what it is."""
+
+    groups: float
+    of: int
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsed:
+    """One budget: its plan, with the error to expect, and a closer look at what the plan makes of the stand-ins."""
+
+    tuned: Tuned
+    look: Look
+    risk: Affected  # groups whose number of rows is far off
+    too_small: Affected  # stand-in groups with more noise than rows in an average cell
+
+    @classmethod
+    def of(cls, rehearsal: Rehearsal, closer: CloserLook, tuned: Tuned) -> Rehearsed:
+        """What a search has found, looked at."""
+        plan = tuned.plan
+        return cls(tuned, closer.at(plan), _at_risk(rehearsal, plan), _too_small(rehearsal, plan))
+
+    @property
+    def budget(self) -> Budget:
+        """What the plan spends."""
+        return self.tuned.plan.budget
+
+    @property
+    def tables(self) -> int:
+        """How many tables are measured; numbers of rows are none."""
+        return sum(len(question.parts) for question in self.tuned.plan.questions if not question.is_total)
+
+    @property
+    def by_level(self) -> tuple[LevelError, ...]:
+        """The errors of all levels, from coarse to fine; that of the last level is the expected error."""
+        expected, name = self.tuned.expected, self.tuned.plan.levels[-1].name
+        return *self.look.above, LevelError(name, expected.error, expected.error_spread, expected.prior)
 
 
 def _at_risk(rehearsal: Rehearsal, plan: Plan) -> Affected:
@@ -476,3 +274,205 @@ def _too_small(rehearsal: Rehearsal, plan: Plan) -> Affected:
         f"standard deviation of its noise ({noise:,.0f}): their tables mostly follow the public table."
     )
     return Affected(number, len(rows), words)
+
+
+@dataclass(frozen=True, eq=False)
+class Exploration:
+    """The rehearsals of several budgets for one task, from the smallest to the largest.
+
+    Everything in it comes from public rows: some of them stood in for the private ones.
+    """
+
+    task: Task
+    rehearsed: tuple[Rehearsed, ...]
+    closer: CloserLook
+    public: PublicFiles | None
+    public_rows: int
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plan of each budget."""
+        return [each.tuned.plan for each in self.rehearsed]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """A few stand-in groups of different sizes."""
+        return self.closer.places
+
+    @property
+    def elbow(self) -> tuple[int | None, str]:
+        """The number of the budget beyond which more budget buys little, and a sentence."""
+        tuned = [each.tuned for each in self.rehearsed]
+        amounts = [each.budget.amounts[0] for each in self.rehearsed]
+        errors, worthwhile = [each.expected.error for each in tuned], [each.worthwhile for each in tuned]
+        return elbow(amounts, errors, worthwhile, symbol(self.task.budget))
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per budget, as `prade plan` prints it."""
+        rows = []
+        for each in self.rehearsed:
+            expected = each.tuned.expected
+            rows.append(
+                {
+                    symbol(each.budget): readable(each.budget.amounts[0]),
+                    "expected error": f"{expected.error:.3f} ± {expected.error_spread:.3f}",
+                    "public baseline": f"{expected.prior:.3f}",
+                    "improvement": f"{expected.prior - expected.error:.3f} ± {expected.spread:.3f}",
+                    "tables measured": str(each.tables),
+                    "groups at risk": f"{each.risk.groups:.0f} of {each.risk.of:,}",
+                    "worth it": "yes" if each.tuned.worthwhile else "no",
+                }
+            )
+        return rows
+
+    def save_plans(self, output: str | PathLike[str] = "plan.toml") -> list[Path]:
+        """Write the plan of each budget to a file beside `output` (plan-0.1.toml), and return the paths."""
+        paths = [plan_file(output, plan.budget) for plan in self.plans]
+        for plan, path in zip(self.plans, paths, strict=True):
+            plan.save(path)
+        return paths
+
+    def to_dict(self, output: str | PathLike[str] = "plan.toml", *, array: Array | None = None) -> dict[str, Any]:
+        """All of it as plain values, the data of the page. `array` says how arrays are written, by default as lists.
+
+        `output` is what `save_plans` was given.
+        """
+        array = array or listed
+        recommended, words = self.elbow
+        column_prior, pair_prior = self.closer.prior
+        names, groups = ["+".join(by) or "all" for by in self.task.levels], self.plans[-1].groups
+        return {
+            "dataset": self.task.dataset,
+            "symbol": symbol(self.task.budget),
+            "levels": [
+                {"name": name, "groups": len(groups.level(by))}
+                for name, by in zip(names, self.task.levels, strict=True)
+            ],
+            "columns": [self.task.schema[name].described() for name in self.closer.names],
+            "public": {
+                "rows": self.public_rows,
+                "files": [] if self.public is None else [Path(file).name for file in self.public.files],
+            },
+            "unit": self.task.unit.promise(),
+            "rehearsal": self._rehearsal(),
+            "caveats": self._caveats(),
+            "elbow": words or None,
+            "recommended": recommended,
+            "budgets": [self._budget(each, output, array) for each in self.rehearsed],
+            "column_prior": _rounded(column_prior),
+            "pair_prior": array(pair_prior),
+            "places": [{"label": place.label, "rows": place.rows} for place in self.places],
+            "tables": [
+                {
+                    "truth": array(place.truth[None]),
+                    "public": array(place.public[None]),
+                    "budgets": [
+                        {name: array(shares[None]) for name, shares in vars(each.look.tables[number]).items()}
+                        for each in self.rehearsed
+                    ],
+                }
+                for number, place in enumerate(self.places)
+            ],
+        }
+
+    def _rehearsal(self) -> str:
+        """How the stand-ins were made: the first sentence of what the advice says, and their numbers."""
+        rehearsal = self.closer.rehearsal
+        groups = sum(len(each.groups) for each in rehearsal.stand_ins)
+        tables = many(len(rehearsal.stand_ins), "table")
+        return f"{_sentences(WORDS[rehearsal.kind])[0]} There were {tables} of stand-ins with {many(groups, 'group')}."
+
+    def _caveats(self) -> list[str]:
+        rehearsal = self.closer.rehearsal
+        caveats = _sentences(WORDS[rehearsal.kind])[1:]
+        if not rehearsal.apart:
+            caveats.append(SAME_GROUPS)
+        if len(rehearsal.stand_ins) == 1:
+            caveats.append(ONE_TABLE)
+        for why, more, time_was_up in (
+            ("The time was up before every candidate was tried", "seconds", True),
+            ("Not every candidate was tried", "effort", False),
+        ):
+            tuned = [each.tuned for each in self.rehearsed]
+            hurried = [each for each in tuned if not each.finished and each.time_was_up == time_was_up]
+            if hurried:
+                amounts = ", ".join(readable(each.plan.budget.amounts[0]) for each in hurried)
+                name = symbol(self.task.budget)
+                caveats.append(f"{why} at {name} = {amounts}: more {more} may find better plans.")
+        return caveats
+
+    def _budget(self, each: Rehearsed, output: str | PathLike[str], array: Array) -> dict[str, Any]:
+        tuned, plan, path = each.tuned, each.tuned.plan, plan_file(output, each.budget)
+        expected = asdict(tuned.expected)
+        del expected["advice"]
+        return {
+            "epsilon": readable(each.budget.amounts[0]),
+            "amount": float(each.budget.amounts[0]),
+            "budget": str(each.budget),
+            "meaning": meaning(each.budget, plan.unit.neighbours),
+            "advice": tuned.advice,
+            "worthwhile": tuned.worthwhile,
+            "expected": {**expected, "gain": round(expected["prior"] - expected["error"], 6)},
+            "by_level": [asdict(level) for level in each.by_level],
+            "measured": [
+                {
+                    "level": plan.levels[question.level].name,
+                    "parts": question.names(),
+                    "share": float(question.share.amounts[0] / plan.noise_budget.amounts[0]),
+                    "noise": f"{question.law.words} of scale {float(question.scale):,.4g}",
+                }
+                for question in plan.questions
+            ],
+            "tables": each.tables,
+            "not_measured": columns_left_out(plan),
+            "risk": {**asdict(each.risk), "bias": self.closer.rehearsal.bias},
+            "too_small": asdict(each.too_small),
+            "column_errors": _rounded(each.look.columns),
+            "pair_errors": array(each.look.pairs),
+            "file": path.name,
+            "plan": plan.text_at(path),
+            "command": _command(path, plan),
+        }
+
+
+def plan_file(output: str | PathLike[str], budget: Budget) -> Path:
+    """The path of a budget's plan beside `output`.
+
+    >>> plan_file("plans/census.toml", Budget.pure("1/3")).as_posix()
+    'plans/census-1_3.toml'
+    """
+    path = Path(output)
+    return path.with_name(f"{path.stem}-{_in_name(budget.amounts[0])}{path.suffix}")
+
+
+def listed(values: Floats) -> Any:
+    """An array as lists, with None for NaN."""
+    known = np.round(values, 6).astype(object)
+    known[np.isnan(values)] = None
+    return known.tolist()
+
+
+def _in_name(amount: Fraction) -> str:
+    short = readable(amount)
+    return (short if not short.startswith("about") else str(amount)).replace("/", "_")
+
+
+def _command(path: Path, plan: Plan) -> str:
+    """The commands that come next; PRIVATE stands for the private table, CAP for what its custodian allows in all."""
+    accepted = " --yes-weak-protection" if weakness(plan.budget) else ""
+    name, dataset = _in_name(plan.budget.amounts[0]), shlex.quote(plan.dataset)
+    cap = {"zcdp": "--rho CAP", "approx": "--cap CAP --delta DELTA", "pure": "--cap CAP"}[plan.budget.kind]
+    person = f" --person-id {shlex.quote(plan.unit.person_id)}" if plan.unit.person_id else ""
+    return (
+        f"prade ledger open {dataset} {cap} --max-rows-per-person {plan.unit.max_rows}{person}  # once for a data set\n"
+        f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{name}{accepted}"
+    )
+
+
+def _sentences(text: str) -> list[str]:
+    first, _, rest = text.partition(". ")
+    return [f"{first}.", rest] if rest else [text]
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [round(float(value), 6) for value in values]

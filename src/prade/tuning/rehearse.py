@@ -31,7 +31,7 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Rule
 from prade.data.public.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
-from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
+from prade.estimating.levels.level_smoothing import RowsFromTables, joined_with_counted
 from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
@@ -329,15 +329,7 @@ def _noisy(plan: Plan, chosen: StandIn, seed: int) -> tuple[tuple[Ints, ...], ..
 def _standard(question: Question, part: Part, name: str, groups: int, seed: int) -> Floats:
     generator = np.random.default_rng([seed, 2, question.level, crc32(name.encode())])
     shape = groups, part.n_cells
-    laplace = generator.laplace(size=shape)
-    return laplace if question.law == "laplace" else _gaussian(laplace)
-
-
-def _gaussian(laplace: Floats) -> Floats:
-    """Gaussian noise with the same ranks as Laplace noise, so that trials of both laws share their luck."""
-    from scipy.special import ndtri
-
-    return np.asarray(-np.sign(laplace) * ndtri(np.exp(-np.abs(laplace)) / 2))
+    return question.law.from_laplace(generator.laplace(size=shape))
 
 
 def _noise_of_rows(
@@ -351,7 +343,7 @@ def _noise_of_rows(
     counted, everything = PreciseMean(*shape), PreciseMean(*shape)
     for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
         for part, variance in question.total_variances():
-            noise = _sum_of_noise(question, question.parts[part].n_cells, shape, generator)
+            noise = float(question.scale) * question.law.simulated_sums(question.parts[part].n_cells, shape, generator)
             for mean in (counted, everything) if question.is_total else (everything,):
                 mean.add(noise, variance)
     if told is not None:
@@ -359,14 +351,5 @@ def _noise_of_rows(
         if not counted.known:
             return of_tables
         noisy = counted.value, np.full(shape, counted.variance)
-        return joined_with_counted(*of_tables, *noisy, laplace=plan.law == "laplace")
+        return joined_with_counted(*of_tables, *noisy, laplace=not plan.law.squared)
     return (everything.value, everything.variance) if everything.known else None
-
-
-def _sum_of_noise(question: Question, cells: int, shape: tuple[int, int], generator: np.random.Generator) -> Floats:
-    """The noise in the sum of this many counts: Laplace noise is the difference of two exponential ones."""
-    if question.law == "laplace":
-        sums = generator.standard_gamma(cells, shape) - generator.standard_gamma(cells, shape)
-    else:
-        sums = np.sqrt(cells) * generator.standard_normal(shape)
-    return np.asarray(float(question.scale) * sums)

@@ -26,7 +26,8 @@ from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Expected, Settings
 from prade.planning.task import Task
-from prade.privacy.budget import Budget, Law
+from prade.privacy.budget import Budget
+from prade.privacy.noise_law import NoiseLaw
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates, Change, Choice, laws_within, with_least_noise
 from prade.tuning.effort import Effort, work_of
@@ -308,7 +309,7 @@ class _Searches:
         """What all of them tried."""
         return tuple(trial for search in self.made for trial in search.trials)
 
-    def of_all_laws(self, laws: Sequence[Law | None], start: Choice | None) -> tuple[Search, bool]:
+    def of_all_laws(self, laws: Sequence[NoiseLaw | None], start: Choice | None) -> tuple[Search, bool]:
         """The best of all laws' searches, which have equal shares of the effort; False if one had too little of it.
 
         The law of the start comes first. Of laws that are equally good, the one that came first is taken.
@@ -326,7 +327,7 @@ class _Searches:
         return best, finished
 
     def _of_law(
-        self, law: Law | None, start: Choice | None, reserved: float, rival: Search | None
+        self, law: NoiseLaw | None, start: Choice | None, reserved: float, rival: Search | None
     ) -> tuple[Search, bool]:
         """The search with noise of a law; False if effort or time did not suffice for all candidates."""
         simplest = _simplest(self.candidates, law)
@@ -360,11 +361,11 @@ class _Searches:
         return search
 
 
-def _simplest(candidates: Candidates, law: Law | None) -> Change:
+def _simplest(candidates: Candidates, law: NoiseLaw | None) -> Change:
     """The simplest choice with noise of a law."""
     choice = candidates.simplest(law)
     words = "all one-way tables" if choice.total < 1 else "numbers of rows alone"
-    return (f"{words}, {candidates.plan_of(choice).law.capitalize()} noise" if law else words), choice
+    return (f"{words}, {candidates.plan_of(choice).law.words}" if law else words), choice
 
 
 def _taken_over(start: Choice, simplest: Choice) -> Change:

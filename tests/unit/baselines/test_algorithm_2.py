@@ -1,25 +1,33 @@
 """The paper's system: shares and scales by hand, estimates against Algorithm 2 written out, independent draws."""
 
+import json
+import shutil
+from contextlib import chdir
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from prade import Ask, Budget, Groups, Level, Plan, Release, Schema, Task, Unit, Workload
-from prade.baselines.algorithm_2 import (
-    asked_totals,
-    published_estimates,
-    published_plan,
-    published_rows,
-    published_workloads,
-)
-from prade.core.errors import EstimationError, PradeError
+import prade.pipeline
+from prade import Ask, Budget, Groups, Ledger, Level, Plan, Release, Schema, Task, Unit, Workload
+from prade.baselines.algorithm_2 import Algorithm2, asked_totals
+from prade.cli import main as cli
+from prade.core.errors import DataError, EstimationError, PradeError
 from prade.data.public.joint import encode
 from prade.data.public.public import Public
-from prade.data.read.tables import read_table
+from prade.data.read.files import schema_of
+from prade.data.read.tables import read_table, write_table
+from prade.examples import census_like
+from prade.planning.task import Target
+from prade.release.terms import Terms
+from prade.sampling.table import method_of
 from prade.scoring.score import score
 from prade.tuning.mutual_information import MOST_CELLS
+
+cli.every_command()
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 3, "c": 2})
 GROUPS = {"STATE": [17, 39, 17, 39], "PUMA": [1, 1, 2, 2]}
@@ -36,7 +44,7 @@ def public() -> Public:
 
 def make(public: Public, epsilon: float = 2, unit: Unit | None = None, groups=GROUPS) -> Plan:
     levels = ["STATE", "PUMA"]
-    return published_plan(Task("survey", SCHEMA, epsilon, unit, levels, groups), public, workloads=(UPPER, LOWER))
+    return Algorithm2().plan(Task("survey", SCHEMA, epsilon, unit, levels, groups), public, (UPPER, LOWER))
 
 
 def noisy(plan: Plan, seed: int, totals: dict[tuple[int, int], int] | None = None) -> Release:
@@ -79,35 +87,35 @@ def test_a_quarter_of_epsilon_for_each_question(public):
 def test_levels_may_add_several_columns(public):
     groups = {**GROUPS, "YEAR": [2020, 2020, 2021, 2021]}
     levels = ["STATE", ("PUMA", "YEAR")]
-    plan = published_plan(Task("survey", SCHEMA, 1, None, levels, groups), public, workloads=(UPPER, LOWER))
+    plan = Algorithm2().plan(Task("survey", SCHEMA, 1, None, levels, groups), public, (UPPER, LOWER))
     assert [level.by for level in plan.levels] == [("STATE",), ("STATE", "PUMA", "YEAR")]
 
 
 def test_workloads_come_from_the_public_rows(public):
-    upper, lower = published_workloads(public, pairs=1)
+    upper, lower = Algorithm2(pairs=1).workloads(public)
     assert [part.columns for part in upper] == [("a", "b"), ("c",)]  # b follows a, c nothing
     assert [part.columns for part in lower] in ([("a",), ("c",)], [("b",), ("c",)])
-    assert [part.columns for part in published_workloads(public, pairs=1, most_cells=8)[0]] == [("a",), ("b",), ("c",)]
-    plan = published_plan(Task("survey", SCHEMA, 1, None, ["STATE", "PUMA"], GROUPS), public)
-    assert tuple(level.asks[0].workload for level in plan.levels) == published_workloads(public)
+    assert [part.columns for part in Algorithm2(pairs=1, most_cells=8).workloads(public)[0]] == [("a",), ("b",), ("c",)]
+    plan = Algorithm2().plan(Task("survey", SCHEMA, 1, None, ["STATE", "PUMA"], GROUPS), public)
+    assert tuple(level.asks[0].workload for level in plan.levels) == Algorithm2().workloads(public)
 
 
 @pytest.mark.parametrize("budget", [Budget.zcdp(1), Budget.approx(1, Fraction(1, 10**6))])
 def test_laplace_noise_needs_a_pure_budget(public, budget):
     with pytest.raises(PradeError, match="pure budget"):
-        published_plan(Task("survey", SCHEMA, budget, None, ["STATE", "PUMA"], GROUPS), public)
+        Algorithm2().plan(Task("survey", SCHEMA, budget, None, ["STATE", "PUMA"], GROUPS), public)
 
 
 @pytest.mark.parametrize("levels", ["STATE", ["STATE"]])
 def test_the_first_level_is_everybody_where_the_task_has_one_level(public, levels):
-    plan = published_plan(Task("survey", SCHEMA, 1, None, levels, GROUPS), public)
+    plan = Algorithm2().plan(Task("survey", SCHEMA, 1, None, levels, GROUPS), public)
     assert [level.by for level in plan.levels] == [(), ("STATE",)]
 
 
 def test_there_are_two_levels(public):
     for levels, groups in (((), None), (["STATE", "PUMA", "YEAR"], {**GROUPS, "YEAR": range(len(GROUPS["STATE"]))})):
         with pytest.raises(PradeError, match="two levels"):
-            published_plan(Task("survey", SCHEMA, 1, None, levels, groups), public)
+            Algorithm2().plan(Task("survey", SCHEMA, 1, None, levels, groups), public)
 
 
 # ------------------------------------------------------------------ Algorithm 2, written out
@@ -156,7 +164,7 @@ def test_the_estimates_are_those_of_algorithm_2(public, seed):
     release = noisy(make(public), seed)
     assert [values[0] for values in release.plan.groupings[0].values] == STATES
     expected = algorithm_2(release, public, seed)
-    found = list(published_estimates(release, public, seed))
+    found = list(Algorithm2().estimates(release, public, seed))
     assert [each.group for each in found] == [0, 1, 2, 3]
     for each, weights in zip(found, expected, strict=True):
         np.testing.assert_allclose(each.estimate.weights, weights, rtol=1e-9, atol=1e-13)
@@ -177,7 +185,7 @@ def test_counts_are_divided_by_the_total_that_was_asked_for(public):
     release = Release(Path("nowhere"), plan, tuple(answers))
     assert asked_totals(release, 1).tolist() == [800] * 4
     assert (release.totals(1)[0] < 799).all()  # what all counts together say
-    for found in published_estimates(release, public, 0):
+    for found in Algorithm2().estimates(release, public, 0):
         assert (found.total, found.estimate.report.total) == (800, 800)
         if "a" in last_visited(found.estimate.report.settings["seed"]):
             # 480 / 800 = 0.6, and the missing 0.4 is shared out evenly
@@ -195,14 +203,14 @@ def test_a_level_starts_from_the_one_above(public):
     plan = make(public)
     one, other = noisy(plan, 1), noisy(plan, 2)
     mixed = Release(Path("nowhere"), plan, (*other.noisy[:2], *one.noisy[2:]))  # other states, the same PUMAs
-    for a, b in zip(published_estimates(one, public, 0), published_estimates(mixed, public, 0), strict=True):
+    for a, b in zip(Algorithm2().estimates(one, public, 0), Algorithm2().estimates(mixed, public, 0), strict=True):
         assert not np.allclose(a.estimate.weights, b.estimate.weights)
 
 
 def test_the_projection_can_be_the_one_of_least_kl(public):
     release = noisy(make(public), 3)
     one, other = (
-        [each.estimate for each in published_estimates(release, public, 0, projection=kind)]
+        [each.estimate for each in Algorithm2(projection=kind).estimates(release, public, 0)]
         for kind in ("euclidean", "least-kl")
     )
     assert [each.report.settings["projection"] for each in one + other] == ["euclidean"] * 4 + ["least-kl"] * 4
@@ -214,27 +222,27 @@ def test_the_projection_can_be_the_one_of_least_kl(public):
 
 def test_rows_by_seed(public):
     release = noisy(make(public), 4, {(1, 0): 30, (1, 1): 50, (1, 2): 70, (1, 3): 90})
-    coded, group = published_rows(release, public, seed=1)
+    coded, group = Algorithm2().rows(release, public, seed=1)
     assert np.bincount(group).tolist() == [30, 50, 70, 90]
     assert (len(coded), coded.columns) == (240, ("a", "b", "c"))
-    again, _ = published_rows(release, public, seed=1, threads=2)
-    other, _ = published_rows(release, public, seed=2)
+    again, _ = Algorithm2().rows(release, public, seed=1, threads=2)
+    other, _ = Algorithm2().rows(release, public, seed=2)
     assert all((again.codes[name] == coded.codes[name]).all() for name in "abc")
     assert not all((other.codes[name] == coded.codes[name]).all() for name in "abc")
 
 
 def test_a_total_that_is_not_positive_gives_no_rows_and_stops_nothing(public):
     release = noisy(make(public), 6, {(0, 0): -20, (1, 0): 0, (1, 1): -7, (1, 2): 1, (1, 3): 40})
-    found = list(published_estimates(release, public, 0))
+    found = list(Algorithm2().estimates(release, public, 0))
     assert [each.total for each in found] == [0, -7, 1, 40]
     assert [each.estimate.report.total for each in found] == [1, 1, 1, 40]
     for each, weights in zip(found, algorithm_2(release, public, 0), strict=True):
         np.testing.assert_allclose(each.estimate.weights, weights, rtol=1e-9, atol=1e-13)
-    coded, group = published_rows(release, public, 0)
+    coded, group = Algorithm2().rows(release, public, 0)
     assert np.bincount(group).tolist() == [0, 0, 1, 40]
     assert len(coded) == 41
     nobody = noisy(make(public), 6, {(1, g): -1 for g in range(4)})
-    assert len(published_rows(nobody, public, 0)[0]) == 0
+    assert len(Algorithm2().rows(nobody, public, 0)[0]) == 0
 
 
 def test_rows_are_drawn_independently():
@@ -247,7 +255,7 @@ def test_rows_are_drawn_independently():
         tuple(np.tile(exact[part.n_cells], (len(plan.groupings[q.level]), 1)) for part in q.parts)
         for q in plan.questions
     ]
-    coded, group = published_rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=3)
+    coded, group = Algorithm2().rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=3)
     zeros = np.bincount(group, coded.codes["c"] == 0, n)
     assert abs(zeros.mean() - 50) < 5 * 5 / np.sqrt(n)
     assert 0.7 < zeros.var() / 25 < 1.3  # five standard errors are 0.35
@@ -263,16 +271,116 @@ def test_a_release_of_another_kind_is_refused(public):
 
     without_total = release(Level("STATE", Ask(UPPER), 0), Level("PUMA", Ask(LOWER), 1))
     with pytest.raises(EstimationError, match="STATE has no measured number of rows"):
-        list(published_estimates(without_total, public, 0))
+        list(Algorithm2().estimates(without_total, public, 0))
     without_parts = release(Level("STATE", (), 1), Level("PUMA", Ask(LOWER), 1))
     with pytest.raises(EstimationError, match="STATE has no measured parts"):
-        list(published_estimates(without_parts, public, 0))
+        list(Algorithm2().estimates(without_parts, public, 0))
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, True, None])
 def test_a_seed_is_a_whole_number(public, seed):
     with pytest.raises(EstimationError, match="seed is"):
-        published_rows(noisy(make(public), 0), public, seed)
+        Algorithm2().rows(noisy(make(public), 0), public, seed)
+
+
+# ------------------------------------------------------------------ the command line
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    data = census_like(persons=1_500, places_per_state=2, years=(2023, 2024), seed=3)
+    for name, table in (("public", data.public), ("private", data.private), ("groups", data.groups)):
+        write_table(table, folder / f"{name}.parquet")
+    data.schema.save(folder / "schema.toml")
+    return folder
+
+
+def synthesized(files: Path, folder: Path, *more: str, code: int = 0) -> Any:
+    given = ["synthesize", "private.parquet", "--schema", "schema.toml", "--public", "public.parquet"]
+    given += ["--groups", "groups.parquet", "--levels", "STATE,PLACE+YEAR", "--max-rows-per-person", "2"]
+    given += ["--person-id", "PERSON", "-o", str(folder / "release"), "--ledger", str(folder / "ledger")]
+    with chdir(files):
+        done = CliRunner().invoke(cli.prade, [*given, *more])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def run(files, tmp_path_factory) -> tuple[Path, Any]:
+    """One run by the command line, and what it says as JSON."""
+    folder = tmp_path_factory.mktemp("run")
+    Ledger(folder / "ledger").open_dataset("private", Unit(2, person_id="PERSON"), Budget.pure(5))
+    done = synthesized(files, folder, "--epsilon", "4", "--method", "algorithm-2", "--seed", "7", "--json")
+    return folder, json.loads(done.stdout)
+
+
+def test_the_command_line_makes_the_same_rows_through_the_same_door(run, files):
+    folder, said = run
+    release, schema = Release.load(folder / "release"), Schema.load(files / "schema.toml")
+    public = Public.of(schema, files / "public.parquet", ["STATE", "PLACE", "YEAR"])
+    method = Algorithm2()
+    assert release.plan.questions == method.plan(release.plan.task, public).questions
+    coded, group = method.rows(release, public, seed=7)
+    rows = read_table(folder / "release" / "synthetic.parquet")
+    assert {name: code.tolist() for name, code in encode(schema, rows).codes.items()} == {
+        name: code.tolist() for name, code in coded.codes.items()
+    }
+    values = [release.plan.groupings[-1].values[each] for each in group]
+    written = zip(*(rows[name].to_pylist() for name in ("STATE", "PLACE", "YEAR")), strict=True)
+    assert [tuple(map(str, each)) for each in written] == [tuple(map(str, each)) for each in values]
+    (entry,) = Ledger(folder / "ledger").entries("private")
+    assert (entry.cost, entry.state) == (Budget.pure(4), "committed")
+    assert said["synthetic"]["rows"] == rows.num_rows
+
+
+def test_a_release_says_by_whom_its_rows_were_drawn(run, files, tmp_path):
+    folder, said = run
+    assert (said["method"], said["report"]) == ("algorithm-2", None)
+    assert method_of(schema_of(folder / "release" / "synthetic.parquet")) == "Algorithm 2"
+    assert {each.name for each in (folder / "release").iterdir()}.isdisjoint({"estimates.parquet", "report.html"})
+    again = synthesized(files, folder, "--epsilon", "4", "--method", "algorithm-2", "--seed", "7")
+    assert "nothing was spent" in again.stdout
+    assert again.stdout.endswith("by Algorithm 2 of the paper, not by prade's own method, so there is no report\n")
+    own = shutil.copytree(folder / "release", tmp_path / "release")
+    with pytest.raises(DataError, match="were drawn by Algorithm 2, and the report is about prade's own"):
+        prade.report(own)
+    prade.pipeline.write_sample(own, None, files / "public.parquet")
+    assert method_of(schema_of(own / "synthetic.parquet")) is None
+    prade.report(own)
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (["--epsilon", "4", "--no-tune"], 2, "--no-tune is for prade's own method"),
+        (["--epsilon", "4", "--effort", "3"], 2, "--effort is for prade's own method"),
+        (["--epsilon", "4", "--workers", "2"], 2, "--workers is for prade's own method"),
+        (["--epsilon", "4", "--against-advice"], 2, "--against-advice is for prade's own method"),
+        (["--rho", "1"], 1, "Algorithm 2 adds Laplace noise for a pure budget"),
+        (["--epsilon", "4", "--levels", "STATE"], 0, ""),
+        (["--epsilon", "4", "--levels", "STATE,PLACE,YEAR"], 1, "Algorithm 2 has two levels, got 3"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_before_anything_is_spent(more, code, words, files, tmp_path):
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("private", Unit(2, person_id="PERSON"), Budget.zcdp(9) if "--rho" in more else Budget.pure(9))
+    done = synthesized(files, tmp_path, *more, "--method", "algorithm-2", code=code)
+    assert words in done.output
+    assert len(ledger.entries("private")) == (code == 0)
+
+
+def test_a_plan_of_another_method_is_not_measured(files, tmp_path):
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("private", Unit(2, person_id="PERSON"), Budget.pure(9))
+    synthesized(files, tmp_path, "--epsilon", "4", "--no-tune")
+    done = synthesized(files, tmp_path, "--epsilon", "4", "--method", "algorithm-2", code=1)
+    assert "is not Algorithm 2's: choose another folder" in done.output
+    task = Task("survey", SCHEMA, 1, None, ["STATE", "PUMA"], GROUPS, targets=[Target(["a x b"])])
+    with pytest.raises(PradeError, match="neither targets nor invariants"):
+        Algorithm2().plan(task, Public.of(SCHEMA, {"a": [0], "b": [0], "c": [0]}))
+    with pytest.raises(PradeError, match="keeps no estimates"):
+        prade.pipeline.fit(task, None, None, tmp_path, Terms(method="algorithm-2"))
 
 
 # ------------------------------------------------------------------ the reference run
@@ -287,7 +395,7 @@ def test_the_reference_of_the_census_job(shared_data):
     private = encode(schema, table)
     number = groups.keyed(by, groups.level(by).number).numbers(table)
     public = Public.of(schema, shared_data / "acs2024_il_oh.parquet")
-    plan = published_plan(Task("acs", schema, 1, None, by, groups), public)
+    plan = Algorithm2().plan(Task("acs", schema, 1, None, by, groups), public)
     assert max(part.n_cells for part in plan.questions[1].parts) <= MOST_CELLS
     rng = np.random.default_rng(1)
     answers = []
@@ -301,6 +409,6 @@ def test_the_reference_of_the_census_job(shared_data):
             true = np.bincount(cells, minlength=len(grouping) * part.n_cells).reshape(len(grouping), part.n_cells)
             counts.append(np.rint(true + rng.laplace(0, float(question.scale), true.shape)).astype(np.int64))
         answers.append(tuple(counts))
-    synthetic = published_rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=1, threads=2)
+    synthetic = Algorithm2().rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=1, threads=2)
     found = score((private, number), synthetic, schema, by, groups=groups, pairs="all")
     assert found.mean == pytest.approx(0.377, abs=0.02)

@@ -1,15 +1,20 @@
-"""`prade plan` with several budgets: a table, one plan for each, a page; refusals come before the work."""
+"""What `schema infer`, `check` and `plan` say, write and refuse before anything private is read."""
 
 import json
 
+import pyarrow as pa
 import pytest
 
-from prade import Budget, Plan
+from prade import Budget, Ledger, Plan, Schema, Unit
 from prade.data.read.tables import write_table
 from prade.examples import census_like
 from worlds.commands import call
 
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "TENURE"]
+FEW = ["STATE", "PLACE", "AGE", "SEX"]
+
+
+# ---------------------------------------------------------------- several budgets
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +50,7 @@ def test_each_budget_has_a_plan_and_all_have_a_page(several):
         assert Plan.load(folder / name).budget == Budget.pure(epsilon)
 
 
-def test_the_json_has_all_of_it_in_lists(several):
+def test_the_json_has_all_of_it_in_lists_and_the_page_has_it_packed(several):
     folder, facts = several
     assert [budget["epsilon"] for budget in facts["budgets"]] == ["0.001", "1", "10"]
     for budget in facts["budgets"]:
@@ -58,14 +63,9 @@ def test_the_json_has_all_of_it_in_lists(several):
     assert [len(table["truth"][0]) for table in facts["tables"]] == [cells] * len(facts["places"])
     assert facts["public"]["rows"] > 0
     assert "packed" not in json.dumps(facts)
-
-
-def test_the_page_has_the_plans_and_is_one_file(several):
-    folder, facts = several
     page = (folder / "explore.html").read_text()
-    assert facts["dataset"] in page
-    assert all(budget["file"] in page for budget in facts["budgets"])
     assert '"packed"' in page
+    assert all(budget["file"] in page for budget in facts["budgets"])
 
 
 def test_the_table_the_elbow_and_the_files_are_printed(files, tmp_path):
@@ -96,7 +96,10 @@ def test_several_rhos_and_several_epsilons_with_one_delta(files, tmp_path, budge
 
 
 def test_a_weak_budget_is_remarked_on_and_its_command_says_so(files, tmp_path):
-    done = call(*planning(files, "--epsilon", "1,30", "-o", tmp_path / "plan.toml", "--effort", 0, "--json"))
+    (tmp_path / "explore.html").write_text("mine")
+    given = planning(files, "--epsilon", "1,30", "-o", tmp_path / "plan.toml", "--effort", 0, "--json", "--force")
+    done = call(*given)
+    assert (tmp_path / "explore.html").read_text() != "mine"
     assert "Weak protection at epsilon = 30" in done.stderr
     first, second = json.loads(done.stdout)["budgets"]
     assert "--yes-weak-protection" in second["command"]
@@ -132,19 +135,11 @@ def test_a_file_that_exists_is_refused_before_the_work(files, tmp_path, existing
     assert (tmp_path / existing).read_text() == "mine"
 
 
-def test_force_replaces_them(files, tmp_path):
-    for name in ("plan-1.toml", "explore.html"):
-        (tmp_path / name).write_text("mine")
-    call(*planning(files, "--epsilon", "1,10", "-o", tmp_path / "plan.toml", "--force", "--effort", 0))
-    assert all((tmp_path / name).read_text() != "mine" for name in ("plan-1.toml", "explore.html"))
-
-
 @pytest.mark.usefixtures("no_work")
 @pytest.mark.parametrize(
     ("more", "words", "code"),
     [
         (["--epsilon", "1,1.0"], "given twice", 1),
-        (["--epsilon", "1,,2"], "epsilon is ''", 1),
         (["--epsilon", "1,much"], "epsilon is 'much'", 1),
         (["--epsilon", "0,1"], "budget is zero", 1),
         (["--epsilon", "1,2", "--rho", "1"], "give the budget as --epsilon", 2),
@@ -214,3 +209,160 @@ def test_a_target_that_the_task_lacks_is_refused_before_the_work(files, tmp_path
         in done.output
     )
     assert not (tmp_path / "plan.toml").exists()
+
+
+# ---------------------------------------------------------------- one budget, without a rehearsal
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    data = census_like(persons=300, places_per_state=2, seed=3)
+    table = data.public.select(FEW)
+    write_table(table, folder / "public.csv")
+    write_table(table.drop(["AGE"]), folder / "ageless.csv")
+    for name, cell in (("text", "heavy"), ("negative", "-3")):
+        weights = pa.array(["1"] * 4 + [cell] + ["1"] * (table.num_rows - 5))
+        write_table(table.append_column("WEIGHT", weights), folder / f"{name}.csv")
+    data.schema.select(FEW).save(folder / "schema.toml")
+    known = sorted({(row["STATE"], row["PLACE"]) for row in table.to_pylist()})
+    places = {"STATE": [known[0][0], 98, 99], "PLACE": [known[0][1], "a", "b"]}
+    write_table(pa.table(places), folder / "places.csv")
+    return folder
+
+
+def measuring(rows, public, *more):
+    given = ["plan", "--schema", rows / "schema.toml", "--groups", rows / "places.csv", "--levels", "STATE,PLACE"]
+    public = [each for name in public for each in ("--public", rows / name)]
+    return [*given, *public, "--epsilon", 1, "--no-tune", *more]
+
+
+@pytest.mark.parametrize(
+    ("public", "more", "expected"),
+    [
+        (["ageless.csv"], [], "ageless.csv: the table has no column 'AGE'"),
+        (["public.csv", "ageless.csv"], [], "ageless.csv lacks the column AGE, which "),
+        (["public.csv"], ["--weight", "WEIGHT"], "public.csv: the table has no column 'WEIGHT'"),
+        (
+            ["text.csv"],
+            ["--weight", "WEIGHT"],
+            "text.csv: column 'WEIGHT': the weight of row 5 is 'heavy' (1 such row)",
+        ),
+        (["negative.csv"], ["--weight", "WEIGHT"], "column 'WEIGHT': the weight of row 5 is '-3'"),
+    ],
+)
+def test_a_plan_refuses_what_sample_cannot_read_and_names_the_file(rows, tmp_path, public, more, expected):
+    said = call(*measuring(rows, public, *more), "-o", tmp_path / "plan.toml", code=1).stderr
+    assert expected in said
+    assert not (tmp_path / "plan.toml").exists()
+
+
+def test_a_plan_makes_sure_that_values_can_be_drawn(rows, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise ValueError("no values")
+
+    monkeypatch.setattr("prade.data.public.decode.Decoder.fit", refuse)
+    call(*measuring(rows, ["public.csv"]), "-o", tmp_path / "plan.toml", code=1)
+    assert not (tmp_path / "plan.toml").exists()
+
+
+# ---------------------------------------------------------------- what a plan covers
+
+
+def test_check_and_plan_say_how_many_groups_have_public_rows(rows, tmp_path):
+    given = ["check", "--schema", rows / "schema.toml", "--groups", rows / "places.csv", rows / "public.csv"]
+    assert "1 of 3 groups occurs among the public rows" in call(*given).stdout
+    assert json.loads(call(*given, "--json").stdout)["groups_with_public_rows"] == 1
+    made = measuring(rows, ["public.csv"], "-o", tmp_path / "plan.toml", "--force")
+    assert "1 of 3 groups occurs among the public rows" in call(*made).stdout
+    assert json.loads(call(*made, "--json").stdout)["groups_with_public_rows"] == 1
+    (tmp_path / "new.csv").write_text("STATE,PLACE\n98,a\n99,b\n")
+    given[4] = tmp_path / "new.csv"
+    assert "0 of 2 groups occur among the public rows" in call(*given).stdout
+
+
+def test_check_and_plan_say_what_will_not_be_measured(rows, tmp_path):
+    (tmp_path / "states.csv").write_text("STATE\n98\n99\n")
+    given = ["check", "--schema", rows / "schema.toml", "--groups", tmp_path / "states.csv", rows / "public.csv"]
+    unlisted = "not in the list of groups, so that synthetic rows will lack them: PLACE"
+    assert unlisted in call(*given).stdout
+    assert json.loads(call(*given, "--json").stdout)["not_in_groups"] == ["PLACE"]
+    made = ["plan", *given[1:5], "--levels", "STATE", "--public", rows / "public.csv", "-o", tmp_path / "plan.toml"]
+    assert unlisted in call(*made, "--epsilon", 1, "--no-tune").stdout
+    tuned = ["--epsilon", "1/1000", "--effort", 0, "--force"]  # so little that only numbers of rows are asked for
+    assert "not measured, so that their values follow the public table: AGE, SEX" in call(*made, *tuned).stdout
+    assert json.loads(call(*made, *tuned, "--json").stdout)["not_measured"] == ["AGE", "SEX"]
+
+
+# ---------------------------------------------------------------- whom a plan is about
+
+
+def test_the_people_are_those_of_the_release_before(rows, tmp_path, custodian):
+    """--dataset and the unit need not be repeated, and another one has to be meant."""
+    given = ["--max-rows-per-person", 2, "--person-id", "PERSON", "--dataset", "people"]
+    first = tmp_path / "first"
+    call("ledger", "open", "people", "--cap", 9, *given[:4])
+    people = {"STATE": [98] * 400, "PLACE": ["a"] * 400, "AGE": [4] * 400, "SEX": [1] * 400, "PERSON": range(400)}
+    write_table(pa.table(people), tmp_path / "p.csv")
+    call("synthesize", tmp_path / "p.csv", *measuring(rows, ["public.csv"], *given)[1:], "-o", first)
+    named = ["--public", rows / "public.csv"]  # it lies outside the release's folder
+    following = measuring(rows, [], "--previous", first, "--force", "-o", tmp_path / "next.toml")
+    assert "lies outside the plan's folder" in call(*following, code=1).stderr
+    for more in ([], given):
+        call(*following, *named, *more)
+        plan = Plan.load(tmp_path / "next.toml")
+        assert (plan.dataset, plan.unit) == ("people", Unit(2, person_id="PERSON"))
+    for option, other, words in (
+        ("--dataset", "private", "is about the data set 'people', and this plan about the data set 'private'"),
+        ("--max-rows-per-person", 3, "is about the unit Unit(max_rows=2, person_id='PERSON'"),
+        ("--person-id", "ID", "and this plan about the unit Unit(max_rows=2, person_id='ID'"),
+    ):
+        said = call(*following, *named, option, other, code=1).stderr
+        assert words in said
+        assert "add --other-people if these are other people" in said
+    call(*following, *named, "--dataset", "private", "--other-people")
+    assert Plan.load(tmp_path / "next.toml").dataset == "private"
+    assert "--other-people" in call(*measuring(rows, ["public.csv"], "--other-people"), code=2).stderr
+    again = ["synthesize", tmp_path / "p.csv", *following[1:-3], *named, "-o", tmp_path / "second"]
+    assert "--other-people" in call(*again, "--dataset", "private", code=1).stderr
+    call(*again)
+    assert [entry.dataset for entry in Ledger(custodian).entries("people")] == ["people"] * 2
+
+
+# ---------------------------------------------------------------- what is not overwritten
+
+
+@pytest.mark.parametrize("command", ["plan", "infer"])
+def test_an_existing_file_is_replaced_with_force_only(rows, tmp_path, command):
+    infer = ["schema", "infer", rows / "public.csv", "--groups", "STATE,PLACE"]
+    given = measuring(rows, ["public.csv"]) if command == "plan" else infer
+    place = tmp_path / "made.toml"
+    place.write_text("by hand")
+    said = call(*given, "-o", place, code=1).stderr
+    assert "exists already; give another name with -o, or add --force to replace it" in said
+    assert place.read_text() == "by hand"
+    call(*given, "-o", place, "--force")
+    assert place.read_text() != "by hand"
+    if command == "infer":
+        assert Schema.load(place).coded == ("AGE", "SEX")
+
+
+# ---------------------------------------------------------------- what a draft takes for missing
+
+
+def test_infer_says_what_it_took_for_missing(tmp_path):
+    """As in the NIST files, where "N" stands for a question that was not asked."""
+    rows = [f"{age},{'N' if age < 15 else 1000.0 * age},{'N' if age % 3 else age % 2}" for age in range(80)]
+    (tmp_path / "public.csv").write_text("\n".join(["AGEP,PAY,KIND", *rows]) + "\n")
+    done = call("schema", "infer", tmp_path / "public.csv", "-o", tmp_path / "s.toml")
+    assert "'N' is not a number and was taken for missing (68 cells): PAY, KIND" in done.stderr
+    given = ["schema", "infer", tmp_path / "public.csv", "-o", tmp_path / "s.toml", "--force", "--json"]
+    assert json.loads(call(*given).stdout)["read_as_missing"] == {"PAY": {"N": 15}, "KIND": {"N": 53}}
+
+
+def test_a_public_table_too_small_for_a_rehearsal_is_said_to_be_so(rows, tmp_path):
+    (tmp_path / "public.csv").write_text("STATE,PLACE,AGE,SEX\n98,a,30,1\n")
+    given = [each for each in measuring(tmp_path, ["public.csv"]) if each != "--no-tune"]
+    given[2], given[4] = rows / "schema.toml", rows / "places.csv"
+    done = call(*given, "-o", tmp_path / "plan.toml")
+    assert "The public table is too small for a rehearsal. This is the simplest plan" in done.stderr

@@ -14,10 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import prade
-from prade import Budget, DataError, Plan, Synthesizer, Unit, Workload
-from prade.baselines import Histogram, run
+from prade import DataError, Plan, Synthesizer, Unit, Workload
 from prade.core.files import BLOCK, OPENING, content_hash, find_duplicate, refuse_duplicates
-from prade.data.public.joint import Prior
 from prade.data.public.table import PublicFiles
 from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
@@ -353,16 +351,7 @@ def test_the_other_ways_in_refuse_it_too(here, ledger):
     with pytest.raises(DataError, match=PUBLISHED):
         Synthesizer(1, schema=SCHEMA, **given).fit("copy.csv")
     assert not (here / "r.plan.toml").exists()  # nor was a plan made from what may be private
-    terms = {"dataset": "people", "budget": Budget.pure(1), "unit": Unit(1), "public": "y.csv"}
-    prior = Prior.from_table(SCHEMA, "y.csv")
-    with pytest.raises(DataError, match=PUBLISHED):
-        run(Histogram(), prior, "y.csv", here / "a.json", ledger, **terms)
-    assert ledger.entries("people") == []  # no row has to be read for that
-    with pytest.raises(DataError, match=PUBLISHED):
-        run(Histogram(), prior, "copy.csv", here / "a.json", ledger, **terms)
-    assert [entry.state for entry in ledger.entries("people")] == ["failed"]  # of the last, which had a plan
-    run(Histogram(), prior, "x.csv", here / "a.json", ledger, **terms)
-    assert [entry.state for entry in ledger.entries("people")] == ["committed"]
+    assert ledger.entries("people") == []
 
 
 def test_a_release_does_not_take_another_file_for_its_public_one(here, ledger):

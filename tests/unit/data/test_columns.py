@@ -59,7 +59,6 @@ def alike(one, other):
 def test_codes_values_and_types_are_those_of_the_whole_table(tmp_path, monkeypatch, kind, weight):
     if kind == "large csv":
         monkeypatch.setattr(public_files, "LARGE_CSV", 0)
-        monkeypatch.setattr(csv_columns, "ROWS_AT_ONCE", 64)
     halves = [frame(300), frame(200, 1)]
     suffix = kind.split()[-1]
     files = [tmp_path / f"{number}.{suffix}" for number in range(2 if kind == "two parquet" else 1)]
@@ -143,7 +142,7 @@ def test_a_full_disk_is_named_where_cells_wait(tmp_path, monkeypatch):
     def full(self, table):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
     with pytest.raises(DataError, match=r"temporary files cannot be written to .*No space left.*set TMPDIR"):
         columns_of_csv(tmp_path / "t.csv", CsvFormat())
 

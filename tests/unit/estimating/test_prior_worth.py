@@ -4,71 +4,24 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.stats import laplace, norm
 
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
-from prade.estimating.posterior_mode import MAP
-from prade.estimating.prior_worth import (
+from prade.estimating.posterior_mode import (
     DOUBT,
     LARGEST,
+    MAP,
     SMALLEST,
-    _log_laplace_plus_laplace,
-    _log_laplace_plus_normal,
     last_likely,
     prior_worth,
 )
+from prade.privacy.noise_law import LAWS
 from prade.queries.parts import Marginal
 from prade.release.release import Measurement
 
 PAIRS = [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (1.0, 1.0 + 1e-9), (1.0, 1.00001), (0.01, 1.0), (1.0, 0.01), (1.0, 0.0)]
-DENSITIES = {"laplace": _log_laplace_plus_laplace, "gaussian": _log_laplace_plus_normal}
-NOISE = {"laplace": laplace, "gaussian": norm}
-
-
-def density(law, x, a, b):
-    return float(np.exp(DENSITIES[law](np.array([x]), np.array([a]), np.array([b]))[0]))
-
-
-@pytest.mark.parametrize("law", DENSITIES)
-@pytest.mark.parametrize(("a", "b"), PAIRS)
-def test_densities_integrate_to_one(law, a, b):
-    edges = sorted({0.0, *(width * k for width in (a, b) for k in (0.5, 2.0, 8.0, 60.0))})
-    half = sum(quad(lambda x: density(law, x, a, b), low, high)[0] for low, high in pairwise(edges))
-    assert 2 * half == pytest.approx(1.0, abs=1e-5)
-
-
-@pytest.mark.parametrize("law", DENSITIES)
-@pytest.mark.parametrize(("a", "b"), [pair for pair in PAIRS if pair[1] > 0])
-@pytest.mark.parametrize("x", [0.0, 0.3, 1.0, 5.0])
-def test_densities_are_those_of_the_sum(law, a, b, x):
-    """Against the convolution itself, by quadrature."""
-
-    def integrand(t):
-        return laplace.pdf(t, scale=a) * NOISE[law].pdf(x - t, scale=b)
-
-    edges = sorted({-60.0, 60.0, 0.0, x, *(c + k * w for c in (0.0, x) for w in (a, b) for k in (-9, -3, 3, 9))})
-    expected = sum(quad(integrand, low, high)[0] for low, high in pairwise(edges))
-    assert density(law, x, a, b) == pytest.approx(expected, rel=2e-5, abs=1e-12)
-
-
-@pytest.mark.parametrize("law", DENSITIES)
-def test_densities_stay_finite_at_the_ends(law):
-    for a in (1e-12, 1e-6, 1.0, 1e3):
-        for b in (0.0, 1e-12, 1e-6, 1.0, 1e3):
-            found = DENSITIES[law](np.array([0.0, 1e-9, 1.0, 50.0]), np.full(4, a), np.full(4, b))
-            assert not np.isnan(found).any()
-            assert (found < 40).all()
-
-
-@pytest.mark.parametrize("law", DENSITIES)
-def test_a_deviation_too_narrow_to_be_seen_leaves_the_noise(law):
-    x, b = np.array([0.0, 0.5, 2.0, 6.0]), np.full(4, 1.5)
-    expected = NOISE[law].logpdf(x, scale=1.5)
-    assert DENSITIES[law](x, np.full(4, 1e-9), b) == pytest.approx(expected, abs=1e-5)
 
 
 # ------------------------------------------------------------------ the number
@@ -89,7 +42,7 @@ def worth(layout, counts, scale, law, total):
     return prior_worth(check(layout.prior, measured, total, layout))
 
 
-@pytest.mark.parametrize("law", DENSITIES)
+@pytest.mark.parametrize("law", LAWS)
 def test_it_grows_with_the_noise_to_the_largest(layout, law):
     """The same answers, said to be ever noisier."""
     generator = np.random.default_rng(1)
@@ -102,13 +55,13 @@ def test_it_grows_with_the_noise_to_the_largest(layout, law):
     assert found[-3:] == pytest.approx([LARGEST] * 3)
 
 
-@pytest.mark.parametrize("law", DENSITIES)
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", [0.0, 1.0])
 def test_answers_equal_to_the_priors_own_speak_for_it(layout, law, scale):
     assert worth(layout, 1000 * layout.prior_masses, scale, law, 1000.0) == pytest.approx(LARGEST)
 
 
-@pytest.mark.parametrize("law", DENSITIES)
+@pytest.mark.parametrize("law", LAWS)
 def test_answers_far_from_the_prior_speak_against_it(layout, law):
     counts = 1e6 * np.roll(layout.prior_masses, 2)
     assert SMALLEST <= worth(layout, counts, 1.0, law, 1e6) <= 10.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prade.estimating.levels import likely_spread
+from prade.estimating.levels import smoothing as likely_spread
 from prade.estimating.levels import variation as module
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.smoothing import Smoother, shared_part
@@ -14,7 +14,7 @@ from prade.estimating.levels.totals import (
     totals_variance,
 )
 from prade.estimating.levels.variation import PublicVariation
-from prade.planning.questions import SMALLEST_VARIANCE
+from prade.privacy.noise_law import SMALLEST_VARIANCE
 
 
 def world(generator, groups=40, rows=60, sizes=(4, 3)):

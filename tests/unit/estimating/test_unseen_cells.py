@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy.stats import dlaplace, norm
 
-from prade.estimating.levels.unseen_cells import largest_noise
+from prade.estimating.levels.added_rows import largest_noise
 
 
 @pytest.mark.parametrize("chance", [1e-2, 1e-4, 1e-8])

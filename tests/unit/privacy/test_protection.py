@@ -6,9 +6,6 @@ import pyarrow as pa
 import pytest
 
 from prade import Budget, Ledger, Level, Plan, PradeError, Schema, Synthesizer, Unit, Workload
-from prade.baselines import Histogram, run
-from prade.data.public.joint import Prior
-from prade.measuring.adaptive.session import adaptive
 from prade.measuring.run import measure
 from prade.privacy.budget import epsilon_of, rho_within
 from prade.privacy.protection import LEAST_WEAK_DELTA, MOST_EPSILON, USUAL_DELTA, refuse_weak, weakness
@@ -95,22 +92,6 @@ def test_measure_refuses_before_anything_is_read_or_spent(tmp_path, ledger):
     release = measure(plan, ROWS, tmp_path / "release", ledger, weak_protection=True)
     again = measure(plan, unread(tmp_path), tmp_path / "release", ledger)  # what is paid for needs no second word
     assert again.noisy[0][0].tolist() == release.noisy[0][0].tolist()
-
-
-def test_the_adaptive_door_and_the_baselines_refuse(tmp_path, ledger):
-    terms = {"dataset": "people", "budget": WEAK, "unit": Unit(1)}
-    with pytest.raises(PradeError, match="weak protection"):
-        run(Histogram(), Prior.uniform(SCHEMA), unread(tmp_path), tmp_path / "a.json", ledger, **terms)
-    parts = WORKLOAD.parts
-    with (
-        pytest.raises(PradeError, match="weak protection"),
-        adaptive(unread(tmp_path), SCHEMA, parts, tmp_path / "b.json", ledger, task="1", **terms),
-    ):
-        pass
-    assert ledger.entries("people") == []
-    run(Histogram(), Prior.uniform(SCHEMA), ROWS, tmp_path / "a.json", ledger, weak_protection=True, **terms)
-    with adaptive(ROWS, SCHEMA, parts, tmp_path / "b.json", ledger, task="1", weak_protection=True, **terms) as door:
-        door.answer(parts[0], door.left)
 
 
 def test_a_synthesizer_refuses_before_it_plans(tmp_path, ledger):

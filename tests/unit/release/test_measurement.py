@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from prade import EstimationError, Schema
+from prade.privacy.noise_law import LAPLACE
 from prade.queries.parts import Marginal
 from prade.release.release import Measurement
 
@@ -73,25 +74,24 @@ PARTS = [Marginal.of(SEVERAL, [name]) for name in ("sex", "age")]
 
 def test_several_parts_are_measured_as_each_alone():
     counts, scales = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 1.0, 2.0, 2.0, 0.0])
-    for made, cells in zip(Measurement.of_parts(PARTS, counts, scales, "laplace"), ([0, 1], [2, 3, 4]), strict=True):
+    for made, cells in zip(Measurement.of_parts(PARTS, counts, scales, LAPLACE), ([0, 1], [2, 3, 4]), strict=True):
         alone = Measurement(made.part, counts[cells], scales[cells], "laplace")
         assert np.array_equal(made.counts, alone.counts)
         assert np.array_equal(made.variance, alone.variance)
         assert made.law == alone.law
-    assert Measurement.of_parts([], np.zeros(0), np.zeros(0), "laplace") == []
+    assert Measurement.of_parts([], np.zeros(0), np.zeros(0), LAPLACE) == []
 
 
 @pytest.mark.parametrize(
-    ("counts", "scales", "law", "words"),
+    ("counts", "scales", "words"),
     [
-        (np.zeros(4), np.ones(5), "laplace", r"expected 5 counts and scales.*shape \(4,\)"),
-        (np.zeros(5), np.ones(1), "laplace", r"scales of shape \(1,\)"),
-        (np.zeros(5), np.ones(5), "uniform", "the law 'uniform'"),
-        (np.array([0, 0, 0, 0, np.nan]), np.ones(5), "laplace", "every count must be a number"),
-        (np.zeros(5), np.array([1, 1, 1, 1, np.inf]), "laplace", "every scale a number"),
-        (np.zeros(5), np.array([1, 1, 1, 1, -1.0]), "laplace", "not negative"),
+        (np.zeros(4), np.ones(5), r"expected 5 counts and scales.*shape \(4,\)"),
+        (np.zeros(5), np.ones(1), r"scales of shape \(1,\)"),
+        (np.array([0, 0, 0, 0, np.nan]), np.ones(5), "every count must be a number"),
+        (np.zeros(5), np.array([1, 1, 1, 1, np.inf]), "every scale a number"),
+        (np.zeros(5), np.array([1, 1, 1, 1, -1.0]), "not negative"),
     ],
 )
-def test_what_does_not_fit_all_parts_is_refused(counts, scales, law, words):
+def test_what_does_not_fit_all_parts_is_refused(counts, scales, words):
     with pytest.raises(EstimationError, match=words):
-        Measurement.of_parts(PARTS, counts, scales, law)
+        Measurement.of_parts(PARTS, counts, scales, LAPLACE)

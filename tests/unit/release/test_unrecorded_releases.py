@@ -12,11 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.baselines import Histogram
-from prade.baselines import run as run_baseline
 from prade.cli import main as cli
 from prade.core.errors import DataError, PradeError
-from prade.data.public.joint import Prior
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
@@ -84,13 +81,6 @@ def cut(ledger: Ledger, events: int) -> None:
     connection.close()
 
 
-def without_heads(release: Path) -> None:
-    """Make a release as version 0.1 wrote it."""
-    for name in ("release.json", "ledger.json"):
-        content = {key: value for key, value in read_sealed(release / name).items() if key != "head"}
-        (release / name).write_text(sealed_text(content), encoding="utf-8")
-
-
 def command_in(message: str, name: str) -> list[str]:
     """The arguments of a command that a message tells the reader to run."""
     for line in message.partition(": prade ledger ")[2].split(" && "):
@@ -123,21 +113,6 @@ def test_a_deleted_ledger_beside_releases_has_no_new_budget(ledger: Ledger, out:
     assert ledger.remaining("people") == Budget.pure(14)
     measure(plan_for(4), PERSONS, out / "r4", ledger)
     assert ledger.remaining("people") == Budget.pure(10)
-
-
-def test_a_baseline_has_no_new_budget_beside_releases_either(ledger: Ledger, out: Path) -> None:
-    measure(plan_for(3), PERSONS, out / "r1", ledger)
-    ledger.path.unlink()
-    prior, terms = Prior.uniform(SCHEMA), {"dataset": "\uff50eople", "unit": TWO_ROWS}
-    missing = "is a release of data set 'people' that .* does not have on record"
-    with pytest.raises(DataError, match=missing):
-        run_baseline(Histogram(), prior, Unread(), out / "answers.json", ledger, budget=CAP, **terms)
-    opened(ledger.path)
-    with pytest.raises(DataError, match=missing) as said:
-        run_baseline(Histogram(), prior, Unread(), out / "answers.json", ledger, budget=CAP, **terms)
-    shell(command_in(str(said.value), "import"))
-    assert ledger.remaining("people") == Budget.pure(17)
-    run_baseline(Histogram(), prior, PERSONS, out / "answers.json", ledger, budget=Budget.pure(17), **terms)
 
 
 def test_a_new_ledger_beside_a_release_imports_it_first(ledger: Ledger, out: Path, tmp_path: Path) -> None:
@@ -195,17 +170,15 @@ def test_a_commit_that_was_cut_off_costs_nothing_again(ledger: Ledger, out: Path
     assert ledger.remaining("people") == Budget.pure(19)
 
 
-def test_releases_of_version_0_1_are_imported_unless_their_own_ledger_is_used(
-    ledger: Ledger, out: Path, tmp_path: Path
-) -> None:
+def test_a_release_of_version_0_1_is_neither_imported_nor_passed_over(ledger: Ledger, out: Path) -> None:
+    """It names no head."""
     measure(plan_for(1), PERSONS, out / "r1", ledger)
-    without_heads(out / "r1")
-    other = opened(tmp_path / "other.ledger")
-    said = refused(plan_for(2), out / "r2", other)
-    assert "entry 1 of a ledger of version 0.1 paid for it" in said
-    shell(command_in(said, "import"))
-    measure(plan_for(2), PERSONS, out / "r2", other)
-    assert other.remaining("people") == Budget.pure(17)
+    content = {key: value for key, value in read_sealed(out / "r1" / "release.json").items() if key != "head"}
+    (out / "r1" / "release.json").write_text(sealed_text(content), encoding="utf-8")
+    written = "written by version 0.1 of prade; this version reads those of 0.9 and later"
+    assert written in refused(plan_for(2), out / "r2", ledger)
+    with pytest.raises(DataError, match=written):
+        import_release(ledger, out / "r1")
 
 
 def test_a_sealed_folder_that_a_killed_run_left_counts_too(

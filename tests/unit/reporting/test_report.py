@@ -22,10 +22,10 @@ from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Prior
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.cell_counts import NINETY_FIVE
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
+from prade.privacy.noise_law import LAPLACE
 from prade.queries.parts import Marginal
 from prade.release.derived_files import write_rows
 from prade.reporting.facts import facts_of, precision_of, public_factors
@@ -379,7 +379,7 @@ def test_a_truth_of_other_places_is_refused(estimates, drawn):
 def test_once_in_twenty_holds_for_whole_numbers():
     """Discrete Laplace: P(|X| > t) = 2 a^(t + 1) / (1 + a), a = exp(-1 / b)."""
     for scale in (Fraction(1, 3), Fraction(2), Fraction(27), Fraction(4000)):
-        off, a = once_in_twenty("laplace", scale), math.exp(-1 / float(scale))
+        off, a = once_in_twenty(LAPLACE, scale), math.exp(-1 / float(scale))
         assert 2 * a ** (off + 1) / (1 + a) <= 0.05
         assert off < 3 or 2 * a ** (0.6 * off) / (1 + a) > 0.05
 

@@ -5,12 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.data.public.public import Public
 from prade.estimating.levels.answers import RawAnswers
-from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
 from prade.queries.parts import Marginal
 from prade.reporting.use_and_care import cell_texts, unseen_values
 
@@ -48,31 +46,3 @@ def test_what_the_answers_show_is_named_by_its_label():
     counts[0], counts[7] = 5000, 200
     assert looked_at(counts, 8.0) == ["Kind rare"]
     assert cell_texts(Marginal.of(SCHEMA, ["SEX", "KIND"]), SCHEMA)[7] == "SEX men, Kind rare"
-
-
-@pytest.mark.parametrize("scale", [0.3, 1.0, 8.0, 300.0])
-@pytest.mark.parametrize("chance", [FALSE_ALARM, 1e-7])
-def test_the_limit_holds_for_discrete_laplace_noise_and_is_not_far_off(scale, chance):
-    """P(X >= t) = exp(-t / b) / (1 + exp(-1 / b)) for whole t."""
-    q = math.exp(-1 / scale)
-    limit = largest_noise("laplace", 2 * q / (1 - q) ** 2, chance)
-    beyond = math.floor(limit) + 1
-    assert q**beyond / (1 + q) <= chance
-    assert q ** (0.5 * limit) / (1 + q) > chance
-
-
-@pytest.mark.parametrize("draws", [2, 50])
-def test_the_limit_holds_for_sums_of_laplace_draws(draws):
-    """100,000 sums: 1 in 100 allowed, and far fewer come out above."""
-    q = math.exp(-1 / 5.0)
-    sums = discrete_laplace(np.random.default_rng(2), 5.0, (100_000, draws)).sum(axis=1)
-    assert (sums > largest_noise("laplace", draws * 2 * q / (1 - q) ** 2, 0.01)).mean() < 0.01
-
-
-@pytest.mark.parametrize("sigma", [0.3, 0.6, 1.0, 4.0])
-@pytest.mark.parametrize("chance", [FALSE_ALARM, 1e-7])
-def test_the_limit_holds_for_discrete_gaussian_noise(sigma, chance):
-    x = np.arange(-200, 201)
-    mass = np.exp(-(x**2) / (2 * sigma**2))
-    mass /= mass.sum()
-    assert mass[x > largest_noise("gaussian", float(mass @ x**2), chance)].sum() <= chance

@@ -11,8 +11,7 @@ import pytest
 
 from prade import DataError, Release
 from prade.core.execution import Execution, WorkersError
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.pipeline import sample, write_sample
 from prade.planning.settings import Settings
 from prade.release.derived_files import UNFINISHED_ROWS
@@ -156,7 +155,7 @@ def test_groups_without_rows_take_no_work(made, monkeypatch):
 RUN = """
 import sys
 from prade import Execution, Release
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import write_sample
 from prade.sampling import table
 from unit.sampling.test_group_draws import TABLE, TENTH

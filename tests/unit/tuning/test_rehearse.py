@@ -13,12 +13,13 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Prior
 from prade.data.public.public import Public
-from prade.estimating.levels.rows_from_tables import RowsFromTables
+from prade.estimating.levels.level_smoothing import RowsFromTables
 from prade.examples import census_like
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
+from prade.privacy.noise_law import GAUSSIAN, LAPLACE
 from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
 from prade.scoring.score import joint_errors
@@ -309,8 +310,7 @@ def test_both_laws_share_their_luck_and_have_their_own_shape(data, elsewhere):
     stand_in = elsewhere.stand_ins[0]
     question = asking(data, 1, groups=stand_in.groups).questions[1]
     laplace, gaussian = (
-        _standard(replace(question, law=law), question.parts[0], "AGE", 3000, 7).ravel()
-        for law in ("laplace", "gaussian")
+        _standard(replace(question, law=law), question.parts[0], "AGE", 3000, 7).ravel() for law in (LAPLACE, GAUSSIAN)
     )
     assert (np.argsort(laplace) == np.argsort(gaussian)).all()
     assert stats.norm.cdf(gaussian) == pytest.approx(stats.laplace.cdf(laplace), rel=1e-6)

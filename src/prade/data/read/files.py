@@ -1,8 +1,8 @@
-"""Data sets: folders of parquet files that all have the same columns, read as one table.
+"""Parquet files: folders of them, files with a header of prade's own, notes about copies, decompression bombs.
 
-The folders inside say what their files have, as in STATE-17/part-00000.parquet, but every file has all its columns, so
-that every program reads them with their types. (Where a column is only in the name of a folder, as in STATE=06,
-programs guess its type, and some read the number 6.)
+The folders of a data set say what their files have, as in STATE-17/part-00000.parquet, but every file has all its
+columns, so that every program reads them with their types. (Where a column is only in the name of a folder, as in
+STATE=06, programs guess its type, and some read the number 6.)
 """
 
 from __future__ import annotations
@@ -29,20 +29,29 @@ from prade.core.files import replace_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
+HEADER = "prade"
+WEIGHT_FIELD = "prade:weight"  # name of the column of row weights
+SHARE = b"prade:copied"
+MOST_GROWTH = 1032  # no gzip file grows by a larger factor when it is decompressed
+HONEST_GROWTH = 200  # real tables of text stay below this factor, however repetitive they are
+ALWAYS = 2**30  # files of up to this many bytes, decompressed, are always accepted
+
 
 def parts_of(folder: Path) -> list[Path]:
-    """The parquet files of a data set, in the order of their names; a DataError if there are none."""
-    found = sorted(path for path in folder.rglob("*.parquet") if not _hidden(path.relative_to(folder)))
-    if not found:
+    """The parquet files of a data set, in the order of their names; a single file is its only part."""
+    if not folder.is_dir():
+        return [folder]
+    parts = sorted(path for path in folder.rglob("*.parquet") if not _hidden(path.relative_to(folder)))
+    if not parts:
         raise DataError(f"{folder} is a folder without parquet files; give a table file, or a folder of parquet files")
-    for path in found:
+    for path in parts:
         for each in path.relative_to(folder).parent.parts:
             if "=" in each:
                 raise DataError(
                     f"{folder} has a column in the names of its folders ({each}), which lose its type; write all "
                     "columns into the files, as `prade sample --partitioned` does"
                 )
-    return found
+    return parts
 
 
 def read_parts(folder: Path, parts: Sequence[Path], columns: Sequence[str]) -> pa.Table:
@@ -61,16 +70,13 @@ def schema_of(path: Path) -> pa.Schema:
     """The schema of a parquet file or of a data set; the share of copies is that of all its rows."""
     import pyarrow.parquet as pq
 
-    if not path.is_dir():
-        return pq.read_schema(path)
     parts = parts_of(path)
     schemas = [pq.read_schema(part) for part in parts]
-    rows = [pq.read_metadata(part).num_rows for part in parts]
     shares = [copied_share(schema) for schema in schemas]
-    known = [share for share in shares if share is not None]
-    if len(known) < len(shares):
+    if len(parts) == 1 or None in shares:
         return schemas[0]
-    copied = sum(round(share * number) for share, number in zip(known, rows, strict=True))
+    rows = [pq.read_metadata(part).num_rows for part in parts]
+    copied = sum(round((share or 0) * number) for share, number in zip(shares, rows, strict=True))
     return noted_share(schemas[0], copied, sum(rows))
 
 
@@ -87,14 +93,7 @@ def _hidden(path: Path) -> bool:
     return any(each.startswith((".", "_")) for each in path.parts)
 
 
-# ---------------------------------------------------------------------- parquet files that prade writes for
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-HEADER = "prade"
-WEIGHT_FIELD = "prade:weight"  # name of the column of row weights
+# ---------------------------------------------------------------------- parquet files that prade writes for itself
 
 
 def write_with_header(table: pa.Table, header: Mapping[str, Any], path: str | PathLike[str]) -> None:
@@ -156,32 +155,18 @@ def _numbers(table: pa.Table, name: str, fits: Any) -> NDArray[Any]:
     return np.asarray(cells.to_numpy())
 
 
-# ---------------------------------------------------------------------- refusing decompression bombs: small
+# ---------------------------------------------------------------------- decompression bombs
 
 
-MOST_GROWTH = 1032  # no gzip file grows by a larger factor when it is decompressed
-HONEST_GROWTH = 200  # real tables of text stay below this factor, however repetitive they are
-ALWAYS = 2**30  # files of up to this many bytes, decompressed, are always accepted
-PIECE = 2**20
-
-
-def memory() -> int:
-    """The machine's memory in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def refuse_gzip_bomb(path: Path) -> None:
-    """Refuse a file that decompresses to more than `ALWAYS` bytes and more than `HONEST_GROWTH` times its size."""
+def refuse_gzip_bomb(path: Path, always: int = ALWAYS) -> None:
+    """Refuse a file that decompresses to more than `always` bytes and more than `HONEST_GROWTH` times its size."""
     size = path.stat().st_size
-    if size * MOST_GROWTH <= ALWAYS:
+    if size * MOST_GROWTH <= always:
         return
-    room = max(ALWAYS, size * HONEST_GROWTH)
-    try:
-        with gzip.open(path) as unpacked:
-            while room >= 0 and (piece := unpacked.read(PIECE)):
-                room -= len(piece)
-    except (EOFError, OSError, zlib.error):
-        return  # the reader will report what is wrong with the file
+    room = max(always, size * HONEST_GROWTH)
+    with suppress(EOFError, OSError, zlib.error), gzip.open(path) as unpacked:  # the reader will report what is wrong
+        while room >= 0 and (piece := unpacked.read(2**20)):
+            room -= len(piece)
     if room < 0:
         raise DataError(
             f"{path} decompresses to more than {HONEST_GROWTH} times its size, which no real table does; check the file"
@@ -190,20 +175,14 @@ def refuse_gzip_bomb(path: Path) -> None:
 
 def refuse_parquet_bomb(path: Path, rows: int, columns: int) -> None:
     """Refuse a file that declares more cells than the machine has bytes of memory."""
-    if rows * columns > memory():
+    if rows * columns > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         raise DataError(
             f"{path} declares {rows:,} rows of {columns} columns, more than fit in memory; check the file, or use one "
             "with fewer rows"
         )
 
 
-# ---------------------------------------------------------------------- the share of synthetic rows that are
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-SHARE = b"prade:copied"
+# ---------------------------------------------------------------------- copies of public rows
 
 
 def noted_share(schema: pa.Schema, copied: int, rows: int) -> pa.Schema:

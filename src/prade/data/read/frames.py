@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -58,13 +58,11 @@ class DeclaredTypes:
         schema = _schema_of_frame(public) or table.schema
         fields = {each.name: each for each in schema if each.name in table.column_names}
         coded = [name for name in table.column_names if pa.types.is_dictionary(table.schema.field(name).type)]
-        found = {name: one_piece(table[name]) for name in coded}  # plain, where texts had to be replaced
-        dictionaries = {name: cells.dictionary for name, cells in found.items() if pa.types.is_dictionary(cells.type)}
-        if hasattr(public, "dtypes") and hasattr(public, "columns"):  # pandas, polars
-            frame = {name: public[name].dtype for name in table.column_names}
-        else:
-            frame = _pandas_types(schema)
-        return cls(fields, pandas_notes(schema), dictionaries, frame)
+        pieces = {name: one_piece(table[name]) for name in coded}  # plain, where texts had to be replaced
+        dictionaries = {name: cells.dictionary for name, cells in pieces.items() if pa.types.is_dictionary(cells.type)}
+        is_frame = hasattr(public, "dtypes") and hasattr(public, "columns")  # pandas, polars
+        of_frame = {name: public[name].dtype for name in table.column_names} if is_frame else {}
+        return cls(fields, pandas_notes(schema), dictionaries, of_frame)
 
     def of_table(self, table: pa.Table) -> pa.Table:
         """The same rows with these types and notes, in each column whose values allow that."""
@@ -79,17 +77,12 @@ class DeclaredTypes:
                 declared = pa.field(name, cells.type)
             fields.append(declared.with_nullable(declared.nullable or cells.null_count > 0))
             arrays.append(cells)
-        return pa.table(arrays, schema=pa.schema(fields, self._metadata(fields, table.schema.metadata)))
-
-    def _metadata(self, fields: Sequence[pa.Field], own: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
-        """A table's own metadata, and the notes for pandas about its columns, where their types are as declared."""
-        kept = [each.name for each in fields if each.name in self.fields and self.fields[each.name].type == each.type]
-        metadata = {key: value for key, value in (own or {}).items() if key != PANDAS}
-        columns = [each for each in self.notes.get("columns", []) if each["field_name"] in kept]
-        if columns:
-            notes = {**self.notes, "index_columns": [], "columns": columns}
-            metadata[PANDAS] = json.dumps(notes).encode()
-        return metadata
+        as_declared = {
+            each.name for each in fields if each.name in self.fields and each.type == self.fields[each.name].type
+        }
+        metadata = {key: value for key, value in (table.schema.metadata or {}).items() if key != PANDAS}
+        metadata |= _noted(self.notes, [n for n in self.notes.get("columns", []) if n["field_name"] in as_declared])
+        return pa.table(arrays, schema=pa.schema(fields, metadata))
 
     def framed(self, table: pa.Table, like: Like) -> Frame:
         """An Arrow table, converted to a frame with these types if `like` asks for one."""
@@ -114,8 +107,7 @@ def common_schema(schemas: Sequence[pa.Schema], joined: pa.Schema) -> pa.Schema:
     notes = [pandas_notes(schema) for schema in schemas]
     about = [{each["field_name"]: each for each in note.get("columns", [])} for note in notes]
     columns = [_common_note([of.get(each.name) for of in about], each.type) for each in joined]
-    pandas = {**notes[0], "index_columns": [], "columns": [note for note in columns if note is not None]}
-    return pa.schema(fields, {PANDAS: json.dumps(pandas).encode()} if pandas["columns"] else None)
+    return pa.schema(fields, _noted(notes[0], [note for note in columns if note is not None]))
 
 
 def _common_note(notes: Sequence[dict[str, Any] | None], kind: pa.DataType) -> dict[str, Any] | None:
@@ -127,6 +119,11 @@ def _common_note(notes: Sequence[dict[str, Any] | None], kind: pa.DataType) -> d
     if first is None or not nullable or not str(kind).startswith(("int", "uint")):
         return None
     return {**first, "pandas_type": str(kind), "numpy_type": str(kind).replace("int", "Int").replace("u", "U")}
+
+
+def _noted(notes: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> dict[bytes, bytes]:
+    """The metadata with notes for pandas about these columns, without an index."""
+    return {PANDAS: json.dumps({**notes, "index_columns": [], "columns": columns}).encode()} if columns else {}
 
 
 def _schema_of_frame(public: Any) -> pa.Schema | None:
@@ -142,23 +139,6 @@ def _schema_of_frame(public: Any) -> pa.Schema | None:
     return None
 
 
-def _pandas_types(schema: pa.Schema) -> dict[str, Any]:
-    """The types as which pandas reads the columns that the notes describe; categories are in the rows themselves."""
-    described = {each["field_name"] for each in pandas_notes(schema).get("columns", [])}
-    if not described:
-        return {}
-    import pandas as pd
-
-    with suppress(Exception):  # pandas raises various errors for notes of other versions
-        types = schema.empty_table().to_pandas(ignore_metadata=False).dtypes
-        return {
-            str(name): kind
-            for name, kind in types.items()
-            if name in described and not isinstance(kind, pd.CategoricalDtype)
-        }
-    return {}
-
-
 def _encoded(cells: Any, kind: pa.DictionaryType, dictionary: Any) -> Any:
     """Plain cells with a dictionary encoding: the public dictionary's values first, then those that it lacks."""
     import pyarrow as pa
@@ -167,8 +147,8 @@ def _encoded(cells: Any, kind: pa.DictionaryType, dictionary: Any) -> Any:
     if cells.type != kind.value_type or dictionary is None:
         return cells
     cells = one_piece(cells)
-    seen = cells.drop_null().unique()
-    values = pa.concat_arrays([dictionary, seen.filter(pc.invert(pc.is_in(seen, value_set=dictionary)))])
+    present = cells.drop_null().unique()
+    values = pa.concat_arrays([dictionary, present.filter(pc.invert(pc.is_in(present, value_set=dictionary)))])
     indices = pc.index_in(cells, value_set=values)
     with suppress(pa.ArrowInvalid):  # more values than the index type can number
         indices = indices.cast(kind.index_type)
@@ -179,20 +159,16 @@ def _to_pandas(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
     import pandas as pd
     import pyarrow as pa
 
-    nullable = {
-        getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")()
-        for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-    }
+    kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    nullable = {getattr(pa, kind.lower())(): pd.api.types.pandas_dtype(kind) for kind in kinds}
     nullable[pa.bool_()] = pd.BooleanDtype()
     frame = {}
-    for name, cells in zip(table.column_names, table.columns, strict=True):
-        # Integers with missing cells stay integers.
-        series = cells.to_pandas(types_mapper=nullable.get if cells.null_count else None)
+    for name in table.column_names:
+        # Integers with missing cells stay integers; otherwise the notes for pandas decide.
+        mapper = nullable.get if table[name].null_count else None
+        series = table.select([name]).to_pandas(types_mapper=mapper)[name]
         dtype = frame_types.get(name)
-        if isinstance(dtype, pd.CategoricalDtype):
-            extra = [value for value in series.dropna().unique() if value not in dtype.categories]
-            dtype = pd.CategoricalDtype([*dtype.categories, *extra], dtype.ordered)
-        if dtype is not None and not _is_polars(dtype):
+        if dtype is not None and not isinstance(dtype, pd.CategoricalDtype) and not _is_polars(dtype):
             # If the public type cannot hold missing cells or one of the values, keep the type that can.
             with suppress(TypeError, ValueError):
                 series = series.astype(dtype)
@@ -203,8 +179,7 @@ def _to_pandas(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
 def _to_polars(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
     import polars as pl
 
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
+    frame: Any = pl.from_arrow(table)
     for name, dtype in frame_types.items():
         if _is_polars(dtype) and name in frame.columns and frame[name].dtype != dtype:
             with suppress(pl.exceptions.PolarsError):  # the public type may not allow all of the values
@@ -216,7 +191,7 @@ def _is_polars(dtype: Any) -> bool:
     return type(dtype).__module__.startswith("polars")
 
 
-# ---------------------------------------------------------------------- whether two tables in memory are one,
+# ---------------------------------------------------------------------- memory that two tables share
 
 
 def is_lazy(table: Any) -> bool:
@@ -224,52 +199,34 @@ def is_lazy(table: Any) -> bool:
     return type(table).__name__ == "LazyFrame"
 
 
-class Region(NamedTuple):
-    """The memory of some cells, addressed in bits because Arrow keeps eight true/false cells in a byte.
-
-    `cells` is an array that may have gaps.
-    """
-
-    start: int
-    end: int
-    cells: Any = None
-
-    def shares(self, other: Region) -> bool:
-        """Whether some cell is in both regions."""
-        if not (self.start < other.end and other.start < self.end):
-            return False
-        return self.cells is None or other.cells is None or bool(np.shares_memory(self.cells, other.cells))
-
-
 def shared_memory(private: Any, public: Any) -> str | None:
-    """What two tables in memory share: the object itself, or memory that holds cells of a column in both."""
+    """What two tables in memory share: the object itself, or memory that holds cells of a column in both.
+
+    No cell is read or compared.
+    """
     if private is public:
         return "they are the same object"
     # All arrays are kept until the end: the memory of a freed one might be reused for the next.
     theirs, own = _columns(public), _columns(private)
-    regions = [region for cells in theirs.values() for region in _regions(cells)]
-    starts, ends = (np.array([region[side] for region in regions], np.int64) for side in (0, 1))
+    spans = [span for cells in theirs.values() for span in _spans(cells)]
+    starts, stops = (np.array([span[side] for span in spans], np.int64) for side in (0, 1))
     for name, cells in own.items():
-        for region in _regions(cells):
-            near = np.flatnonzero((starts < region.end) & (ends > region.start))
-            if any(region.shares(regions[each]) for each in near):
-                return f"they share the memory of column {name!r}"
+        for start, stop, array in _spans(cells):
+            for near in np.flatnonzero((starts < stop) & (stops > start)):
+                other = spans[near][2]
+                if array is None or other is None or np.shares_memory(array, other):
+                    return f"they share the memory of column {name!r}"
     return None
 
 
 def _columns(table: Any) -> dict[str, Any]:
     """The columns of a table as arrays, without copying them; none for a table that holds no rows itself."""
-    table = _collected(table) if is_lazy(table) else table
-    if table is None:
+    if is_lazy(table):
+        # Errors might quote cells; opening the source has already reported what it may.
+        with suppress(Exception):
+            return {} if " SCAN " in table.explain(optimized=False) else _columns(table.collect())
         return {}
-    return {name: _array(table[name]) for name in column_names(table)}
-
-
-def _collected(lazy: Any) -> Any:
-    """The table of a LazyFrame that is already in memory; None if files would have to be read again."""
-    with suppress(Exception):  # its error might quote cells; opening the source has already reported what it may
-        return lazy.collect() if " SCAN " not in lazy.explain(optimized=False) else None
-    return None
+    return {} if table is None else {name: _array(table[name]) for name in column_names(table)}
 
 
 def _array(column: Any) -> Any:
@@ -291,63 +248,48 @@ def _array(column: Any) -> Any:
     return next((each for each in inner if isinstance(each, (np.ndarray, pa.Array, pa.ChunkedArray))), stored)
 
 
-def _regions(column: Any) -> Iterator[Region]:
-    """The memory of a column's cells; nothing if it has no cells or does not tell where they are."""
-    if isinstance(column, np.ndarray) and column.size:
-        steps = [(size - 1) * step for size, step in zip(column.shape, column.strides, strict=True)]
-        address = column.__array_interface__["data"][0]
-        first, last = (address + sum(cut(0, step) for step in steps) for cut in (min, max))
-        yield Region(8 * first, 8 * (last + column.itemsize), column)
-    elif isinstance(column, np.ndarray) or not hasattr(column, "__len__") or not len(column):
-        return
+def _spans(column: Any) -> Iterator[tuple[int, int, Any]]:
+    """Where a column's cells begin and end in memory, in bits because Arrow keeps eight Booleans in a byte.
+
+    The third entry is an array that may have gaps between its cells, or None.
+    """
+    if isinstance(column, np.ndarray):
+        if column.size:
+            steps = [(size - 1) * step for size, step in zip(column.shape, column.strides, strict=True)]
+            first, last = (column.ctypes.data + sum(cut(0, step) for step in steps) for cut in (min, max))
+            yield 8 * first, 8 * (last + column.itemsize), column
     elif hasattr(column, "chunks"):
         for chunk in column.chunks:
-            yield from _regions(chunk)
+            yield from _spans(chunk)
     elif hasattr(column, "buffers"):
-        yield from _arrow_regions(column)
-    else:
-        yield Region(8 * id(column), 8 * id(column) + 1)
+        yield from _arrow_spans(column)
+    elif hasattr(column, "__len__") and len(column):
+        yield 8 * id(column), 8 * id(column) + 1, None
 
 
-def _arrow_regions(cells: Any) -> Iterator[Region]:
-    """The memory of an Arrow array's cells, or of what refers to each: an offset, a view, the code of a dictionary."""
-    import pyarrow.types as kinds
+def _arrow_spans(cells: Any) -> Iterator[tuple[int, int, None]]:
+    """As `_spans`, of an Arrow array's cells, or of what refers to each: an offset, a view, a dictionary's code."""
+    import pyarrow.types as types
 
     cells = getattr(cells, "storage", cells)  # of an extension type
     cells = getattr(cells, "indices", cells)  # of a dictionary, whose values two tables may rightly share
-    if kinds.is_struct(cells.type):
-        for number in range(cells.type.num_fields):
-            yield from _regions(cells.field(number))
-        return
-    bits = _bits(cells.type)
-    buffers = cells.buffers()
-    if bits and len(buffers) > 1 and buffers[1] is not None:  # the first buffer marks missing cells
-        start = 8 * buffers[1].address + bits * cells.offset
-        yield Region(start, start + bits * len(cells))
+    kind = cells.type
+    if types.is_struct(kind):
+        for number in range(kind.num_fields):
+            yield from _arrow_spans(cells.field(number))
+    elif not (types.is_fixed_size_list(kind) or types.is_run_end_encoded(kind) or types.is_null(kind)):
+        try:
+            bits = kind.bit_width
+        except ValueError:  # an offset or a view for each cell, or the type of a union
+            large, view = str(kind).startswith("large_"), str(kind) in ("string_view", "binary_view")
+            bits = 8 if types.is_union(kind) else 128 if view else 64 if large else 32
+        buffer = cells.buffers()[1]  # the first marks missing cells
+        if buffer is not None and len(cells):
+            start = 8 * buffer.address + bits * cells.offset
+            yield start, start + bits * len(cells), None
 
 
-def _bits(kind: Any) -> int:
-    """Bits per cell in the data buffer of an Arrow type; 0 for types that have no such buffer."""
-    import pyarrow.types as kinds
-
-    if kinds.is_fixed_size_list(kind) or kinds.is_run_end_encoded(kind) or kinds.is_null(kind):
-        return 0
-    if kinds.is_union(kind):
-        return 8
-    if str(kind) in ("string_view", "binary_view"):
-        return 128
-    if kinds.is_large_string(kind) or kinds.is_large_binary(kind) or kinds.is_large_list(kind):
-        return 64
-    if kinds.is_string(kind) or kinds.is_binary(kind) or kinds.is_list(kind) or kinds.is_map(kind):
-        return 32
-    return (
-        int(kind.bit_width)
-        if kinds.is_primitive(kind) or kinds.is_fixed_size_binary(kind) or kinds.is_decimal(kind)
-        else 0
-    )
-
-
-# ---------------------------------------------------------------------- types that a database declares: what
+# ---------------------------------------------------------------------- types that a database declares
 
 
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

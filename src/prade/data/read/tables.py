@@ -33,7 +33,7 @@ from prade.data.read.cells import (
     texts_of,
 )
 from prade.data.read.csv import CsvFormat, first_line_outside, format_of, header_of
-from prade.data.read.files import refuse_gzip_bomb, refuse_parquet_bomb
+from prade.data.read.files import parts_of, read_parts, refuse_gzip_bomb, refuse_parquet_bomb, schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +46,10 @@ HAS_DIGIT = r"^[^eE]*[0-9]"
 ISO_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 # Times without an offset, or in UTC: other offsets could move a time to another day.
 ISO_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
+
+LARGE_BLOCK = 2**25  # bytes of a large CSV file that are read at a time
+# What a spreadsheet may run begins like this; the last four are full-width forms of the first four.
+FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 
 
 def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool = True) -> pa.Table:
@@ -60,16 +64,15 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     """
     if isinstance(source, (str, PathLike)):
         return _read_file(Path(source), columns, guess, format_of(source))
-    names = column_names(source)
-    chosen = _chosen(names, columns, "the table")
-    if isinstance(source, Columns):
-        return source.table(chosen)
     import pyarrow as pa
 
     from prade.data.read.cells import replace_invalid_utf8
 
-    if isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.RecordBatch) or _has_only_arrow_interface(source):
+        source = pa.table(source)
+    chosen = _chosen(column_names(source), columns, "the table")
+    if isinstance(source, Columns):
+        return source.table(chosen)
     if isinstance(source, pa.Table):
         return replace_invalid_utf8(source.select(chosen))
     arrays = [_arrow_column(source, name, guess) for name in chosen]
@@ -78,26 +81,29 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     return pa.table(arrays, names=chosen)
 
 
+def _has_only_arrow_interface(source: Any) -> bool:
+    """Whether a table of another library than pandas, polars and pyarrow can be read through Arrow's capsules."""
+    known = type(source).__module__.partition(".")[0] in ("polars", "pyarrow") or hasattr(source, "iloc")
+    return hasattr(source, "__arrow_c_stream__") and not known and not isinstance(source, (Mapping, Columns))
+
+
 def table_columns(source: Any) -> pa.Table | Columns:
     """As `read_table` without guessed types; of parquet files and data sets, one column at a time."""
-    from prade.data.read.files import parts_of, read_parts
+    from prade.data.read.cells import replace_invalid_utf8
 
     path = Path(source) if isinstance(source, (str, PathLike)) else None
     if isinstance(source, Columns):
         return source
     if path is None or not path.exists() or not (path.is_dir() or table_suffix(path) == ".parquet"):
         return read_table(source, guess=False)
-    parts = parts_of(path) if path.is_dir() else [path]
+    parts = parts_of(path)
     schema = parquet_schema(parts[0])
-    names = column_names(schema.empty_table())
-    if not path.is_dir():
-        return Columns(names, lambda name: read_table(path, [name], guess=False), schema)
 
     def read(name: str) -> pa.Table:
         with file_damage_reported(path):
-            return read_parts(path, parts, [name])
+            return replace_invalid_utf8(read_parts(path, parts, [name]))
 
-    return Columns(names, read, schema)
+    return Columns(column_names(schema.empty_table()), read, schema)
 
 
 def column_names(source: Any) -> list[str]:
@@ -199,8 +205,6 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: Csv
     with file_damage_reported(path):
         if suffix == ".parquet":
             return replace_invalid_utf8(_read_parquet(path, columns))
-        if suffix == ".csv.gz":
-            refuse_gzip_bomb(path)
         return _read_csv(path, columns, guess, form)
 
 
@@ -230,13 +234,9 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
     """A parquet file, or a folder of such files that have the same columns."""
     import pyarrow.parquet as pq
 
-    from prade.data.read.files import parts_of, read_parts, schema_of
-
-    parts = parts_of(path) if path.is_dir() else [path]
+    parts = parts_of(path)
     chosen = _chosen(column_names(parquet_schema(parts[0]).empty_table()), columns, str(path))
     refuse_parquet_bomb(path, sum(pq.read_metadata(part).num_rows for part in parts), len(chosen))
-    if not path.is_dir():
-        return pq.read_table(path, columns=chosen)
     return read_parts(path, parts, chosen).replace_schema_metadata(schema_of(path).metadata)
 
 
@@ -244,25 +244,82 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvF
     import pyarrow as pa
     import pyarrow.csv as csv
 
-    header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
-    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
-    read = csv.ReadOptions(encoding=form.encoding)
-    with csv_damage_reported(path, form):
-        with csv.open_csv(path, read, parse) as reader:
-            names = column_names(reader.schema.empty_table())
+    with _csv_damage_reported(path, form):
+        names, options = _opened_csv(path, form)
         chosen = _chosen(names, columns, str(path))
         # In a text column, a cell that is not valid UTF-8 would be an error.
-        kinds = dict.fromkeys(chosen, pa.dictionary(pa.int32(), pa.string() if guess else pa.binary()))
-        convert = csv.ConvertOptions(
-            include_columns=chosen, column_types=kinds, null_values=[""], strings_can_be_null=True
-        )
-        table = csv.read_csv(path, read, parse, convert)
+        kind = pa.dictionary(pa.int32(), pa.string() if guess else pa.binary())
+        table = csv.read_csv(path, *options, _as_type(chosen, kind))
     typed = guess_type if guess else text_of_coded_bytes
     return pa.table([typed(one_piece(table[name])) for name in chosen], names=chosen)
 
 
+def csv_columns(path: Path, form: CsvFormat) -> Columns:
+    """The columns of a large CSV file as `read_table` reads them without guessing types.
+
+    The file is read once; its cells wait in a temporary parquet file, as bytes.
+    """
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as pq
+
+    handle, name = tempfile.mkstemp(prefix="prade-", suffix=".parquet")
+    os.close(handle)
+    waiting = Path(name)
+    try:
+        with file_damage_reported(path), _csv_damage_reported(path, form):
+            names, (read_options, parse_options) = _opened_csv(path, form)
+            read_options.block_size = LARGE_BLOCK
+            reader = csv.open_csv(path, read_options, parse_options, _as_type(names, pa.binary()))
+            with reader, pq.ParquetWriter(waiting, reader.schema) as writer:
+                for batch in reader:
+                    _write_batch(writer, batch, waiting.parent)
+    except BaseException:
+        waiting.unlink(missing_ok=True)
+        raise
+
+    def read(column: str) -> pa.Table:
+        table = pq.read_table(waiting, columns=[column], read_dictionary=[column])
+        return table.set_column(0, column, text_of_coded_bytes(one_piece(table[column])))
+
+    columns = Columns(names, read)
+    weakref.finalize(read, waiting.unlink, missing_ok=True)
+    return columns
+
+
+def _write_batch(writer: Any, batch: pa.RecordBatch, folder: Path) -> None:
+    try:
+        writer.write_batch(batch)
+    except OSError as error:
+        raise DataError(
+            f"temporary files cannot be written to {folder} ({error.strerror or error}): make room there, or set "
+            "TMPDIR to another folder"
+        ) from None
+
+
+def _opened_csv(path: Path, form: CsvFormat) -> tuple[list[str], tuple[Any, Any]]:
+    """The names of a public CSV file's columns, and Arrow's options for reading it."""
+    import pyarrow.csv as csv
+
+    if path.name.lower().endswith(".gz"):
+        refuse_gzip_bomb(path)
+    header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
+    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+    options = csv.ReadOptions(encoding=form.encoding), parse
+    with csv.open_csv(path, *options) as reader:
+        return column_names(reader.schema.empty_table()), options
+
+
+def _as_type(names: Sequence[str], kind: pa.DataType) -> Any:
+    """Options for reading some columns as one type; empty cells are missing."""
+    import pyarrow.csv as csv
+
+    types = dict.fromkeys(names, kind)
+    return csv.ConvertOptions(include_columns=names, column_types=types, null_values=[""], strings_can_be_null=True)
+
+
 @contextmanager
-def csv_damage_reported(path: Path, form: CsvFormat) -> Iterator[None]:
+def _csv_damage_reported(path: Path, form: CsvFormat) -> Iterator[None]:
     """Say which line is not text in the declared encoding, if that is what is wrong with a file."""
     import pyarrow as pa
 
@@ -326,7 +383,7 @@ def guess_type(coded: pa.DictionaryArray) -> pa.Array:
 def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
     """Write a table as parquet, CSV or gzipped CSV, depending on the suffix of `path`.
 
-    `spreadsheet_safe` is explained in `prade.data.read.tables`.
+    With `spreadsheet_safe`, texts that a spreadsheet might run as formulas get a single quote before them.
     """
     import pyarrow as pa
     import pyarrow.csv as csv
@@ -344,12 +401,26 @@ def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool
 
 
 def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
-    """The table as it is written to a CSV file."""
-    import pyarrow as pa
+    """The table as it is written to a CSV file: the CSV writer does not support dictionary encoding.
 
-    # The CSV writer does not support dictionary encoding.
-    plain = pa.table([plain_cells(column) for column in table.columns], names=table.column_names)
-    return quoted(plain) if spreadsheet_safe else plain
+    A cell that begins with =, +, -, @, a tab or a line break may be run as a formula, by accident or because somebody
+    wants to run it on the reader's computer. With `spreadsheet_safe`, such texts and names get a single quote before
+    them; numbers are not changed.
+
+    >>> import pyarrow as pa
+    >>> csv_cells(pa.table({"A": ["=1+1", "1+1"], "B": [-1, 1]}), spreadsheet_safe=True).to_pylist()
+    [{'A': "'=1+1", 'B': -1}, {'A': '1+1', 'B': 1}]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns, names = [plain_cells(column) for column in table.columns], table.column_names
+    if spreadsheet_safe:
+        names = [re.sub(FORMULA, r"'\g<0>", name) for name in names]
+        for index, column in enumerate(columns):
+            if is_text(column.type):
+                columns[index] = pc.replace_substring_regex(column.cast(pa.large_string()), FORMULA, r"'\0")
+    return pa.table(columns, names=names)
 
 
 def plain_cells(column: Any) -> Any:
@@ -383,105 +454,3 @@ def distinct_values(column: Any) -> list[Any]:
     if all(isinstance(value, float) and value.is_integer() for value in values):
         return [int(value) for value in values]
     return values
-
-
-# ---------------------------------------------------------------------- a large public CSV file, read once and
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-ROWS_AT_ONCE = 100_000
-
-
-def csv_columns(path: Path, form: CsvFormat) -> Columns:
-    """The columns of a CSV file as `read_table` reads them without guessing types."""
-    import pyarrow.parquet as pq
-
-    if path.name.lower().endswith(".gz"):
-        refuse_gzip_bomb(path)
-    handle, name = tempfile.mkstemp(prefix="prade-", suffix=".parquet")
-    os.close(handle)
-    waiting = Path(name)
-    try:
-        with file_damage_reported(path), csv_damage_reported(path, form):
-            header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
-            names = _write_cells(path, form, waiting)
-    except BaseException:
-        waiting.unlink(missing_ok=True)
-        raise
-
-    def read(column: str) -> pa.Table:
-        table = pq.read_table(waiting, columns=[column], read_dictionary=[column])
-        return table.set_column(0, column, text_of_coded_bytes(one_piece(table[column])))
-
-    columns = Columns(names, read)
-    weakref.finalize(read, waiting.unlink, missing_ok=True)
-    return columns
-
-
-def _write_cells(path: Path, form: CsvFormat, target: Path) -> list[str]:
-    """Copy the cells to a parquet file, as bytes, and return the names of the columns."""
-    import pyarrow as pa
-    import pyarrow.csv as csv
-    import pyarrow.parquet as pq
-
-    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
-    read = csv.ReadOptions(encoding=form.encoding)
-    with csv.open_csv(path, read, parse) as reader:
-        names = column_names(reader.schema.empty_table())
-    convert = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.binary()), null_values=[""], strings_can_be_null=True
-    )
-    schema = pa.schema([(name, pa.binary()) for name in names])
-    with csv.open_csv(path, read, parse, convert) as reader, pq.ParquetWriter(target, schema) as writer:
-        for table in _pieces(reader):
-            try:
-                writer.write_table(table)
-            except OSError as error:
-                raise DataError(
-                    f"temporary files cannot be written to {target.parent} ({error.strerror or error}): make room "
-                    "there, or set TMPDIR to another folder"
-                ) from None
-    return names
-
-
-def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Some of the batches together, so that there are not too many groups of rows."""
-    import pyarrow as pa
-
-    waiting, rows = [], 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= ROWS_AT_ONCE:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
-# ---------------------------------------------------------------------- protection against spreadsheet
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # the last four are full-width forms of the first four
-
-
-def quoted(table: pa.Table) -> pa.Table:
-    """The table with a single quote before such texts and column names; numbers are not changed.
-
-    >>> import pyarrow as pa
-    >>> quoted(pa.table({"A": ["=1+1", "1+1"], "B": [-1, 1]})).to_pylist()
-    [{'A': "'=1+1", 'B': -1}, {'A': '1+1', 'B': 1}]
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    columns = [
-        pc.replace_substring_regex(column.cast(pa.large_string()), FORMULA, r"'\0") if is_text(column.type) else column
-        for column in table.columns
-    ]
-    return pa.table(columns, names=[re.sub(FORMULA, r"'\g<0>", name) for name in table.column_names])

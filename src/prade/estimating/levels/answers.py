@@ -104,10 +104,10 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
         np.stack([mean.variance for mean in means.values()], axis=1),
         totals.value,
         totals.variance,
-        np.stack([draws[part] == 1 for part in means], axis=1) if plan.law == "laplace" else None,
+        np.stack([draws[part] == 1 for part in means], axis=1) if not plan.law.squared else None,
         counted.value if counted.known else None,
         counted.variance if counted.known else None,
-        plan.law == "laplace" and times == 1,
+        not plan.law.squared and times == 1,
     )
 
 

@@ -29,12 +29,11 @@ from prade.planning.invariants import possible_cells
 from prade.queries.parts import Marginal
 
 if TYPE_CHECKING:
-    from prade.privacy.budget import Law
+    from prade.privacy.noise_law import NoiseLaw
     from prade.queries.parts import Part
     from prade.release.release import Release
 
 FALSE_ALARM = 0.01  # chance that any cell is shown that no private row is in
-TRIED = np.linspace(0.01, 0.99, 99)  # of s: where v (cosh(s) - 1) is the square of these
 LARGEST_SHARE = 0.25  # of one cell: answers of a small table may be anything
 
 
@@ -71,7 +70,7 @@ def shown_cells(release: Release, absent_in: Callable[[Part], Flags]) -> tuple[S
     for part, none in absent.items():
         number = first.parts.index(part)
         counts = first.counts[number].sum(axis=0)
-        limit = largest_noise(law, float(first.variance[:, number].sum()), FALSE_ALARM / 2 / looked_at)
+        limit = law.bound(float(first.variance[:, number].sum()), FALSE_ALARM / 2 / looked_at)
         estimate = np.where(counts > limit, counts, 0.0)
         if part in last.parts:
             estimate = np.maximum(estimate, _in_groups(last, part, law, FALSE_ALARM / 2 / looked_at))
@@ -84,23 +83,10 @@ def shown_cells(release: Release, absent_in: Callable[[Part], Flags]) -> tuple[S
     return tuple(found)
 
 
-def _in_groups(answers: RawAnswers, part: Part, law: Law, chance: float) -> Floats:
+def _in_groups(answers: RawAnswers, part: Part, law: NoiseLaw, chance: float) -> Floats:
     """Of each cell of a part, the rows in those groups whose own answers show it."""
     number, groups = answers.parts.index(part), len(answers.totals)
     counts, variances = answers.counts[number], answers.variance[:, number]
-    limits = {v: largest_noise(law, v, chance / groups) for v in np.unique(variances).tolist()}
+    limits = {v: law.bound(v, chance / groups) for v in np.unique(variances).tolist()}
     limit = np.array([limits[v] for v in variances.tolist()])
     return np.asarray(np.where(counts > limit[:, None], counts, 0.0).sum(axis=0))
-
-
-def largest_noise(law: Law, variance: float, chance: float) -> float:
-    """A number that noise of this variance exceeds with at most this chance.
-
-    >>> round(largest_noise("gaussian", 100.0, 1e-6), 1), round(largest_noise("laplace", 200.0, 1e-6), 1)
-    (52.6, 169.9)
-    """
-    if law == "gaussian" and variance >= 1:
-        return math.sqrt(2 * variance * math.log(1 / chance))
-    x = TRIED**2 / variance
-    s = np.log1p(x + np.sqrt(x * (x + 2)))  # arccosh(1 + x), for however little x
-    return float(np.min(-(np.log(chance) + np.log1p(-(TRIED**2))) / s))

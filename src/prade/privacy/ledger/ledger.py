@@ -1,9 +1,30 @@
-"""Where the ledger is. A data custodian has one ledger for all releases, whatever folder each is written to."""
+"""The ledger: an exact record on disk of what has been spent on each data set.
+
+For a data set with cap B and entries of cost c_1, ..., c_n that were not given back, the ledger guarantees at every
+moment that
+
+    c_1 + ... + c_n  <=  B        (exact fractions; costs add up: sequential composition)
+
+An entry counts from the moment it is *reserved*, and it is reserved, durably, before a private row is read:
+
+    reserve -> count -> start_drawing -> draw -> write the measurements -> commit
+
+A run that fails on the way leaves its entry, marked by `fail` with the stage and the kind of the error: whether a run
+fails may depend on one person, so the custodian pays for it and sees it. Until `start_drawing`, the same plan and
+folder resume the entry without paying again, and the custodian may give it back, on the record. From then on noisy
+answers may exist, so the entry is never refunded: that may be a loss, but answers that nobody recorded would be a
+breach.
+
+The ledger keeps a chain of events (`prade.privacy.ledger.file`), and everything else is computed from it. Every
+operation opens the file, works in one SQLite transaction and closes it. Processes, threads and forks can share a
+ledger: the one that writes holds SQLite's write lock, and the others wait.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,12 +32,12 @@ from typing import Any
 from prade.core.errors import BudgetError, DataError, PradeError, Remedy, closest
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import confusable, dataset_name
-from prade.privacy.ledger.file import BrokenChain, Chain, Head, LedgerFile, now
+from prade.privacy.ledger.file import BrokenChain, Head, LedgerFile
 from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement, shares_of, spending, whole_path
 from prade.privacy.protection import Unit
 
 VARIABLE = "PRADE_LEDGER"
-FILE = "ledger.sqlite"
+STAGES = ("count", "draw", "write")  # of a run, after its cost is reserved
 
 
 def custodian_ledger() -> Path:
@@ -35,240 +56,10 @@ def user_ledger() -> Path:
     """The default ledger: a file in the user's data folder."""
     from platformdirs import user_data_path
 
-    return user_data_path("prade", appauthor=False) / FILE
+    return user_data_path("prade", appauthor=False) / "ledger.sqlite"
 
 
-# ---------------------------------------------------------------------- checks
-
-
-STAGES = ("count", "draw", "write")  # of a run, after its cost is reserved
-
-
-def require_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:
-    """Refuse a data set without a name, a unit or a cap; the normal form of its name."""
-    require_budget(cap, "cap")
-    if not isinstance(unit, Unit):
-        raise PradeError(f"to record a data set, give its Unit, got {unit!r}")
-    return dataset_name(name), unit
-
-
-def require_text(value: object, what: str) -> None:
-    """Refuse what is not text, or empty."""
-    if not isinstance(value, str) or not value.strip():
-        raise PradeError(f"{what} must be text and must not be empty, got {value!r}")
-
-
-def require_budget(value: object, what: str) -> None:
-    """Refuse what is not a budget."""
-    if not isinstance(value, Budget):
-        raise PradeError(f"{what} must be a Budget, got {value!r}; use Budget.pure(...), .zcdp(...) or .approx(...)")
-
-
-def require_failure(stage: object, kind: object) -> None:
-    """Refuse a failure that is not a stage of a run and the name of a class: nothing else may be recorded of it."""
-    if stage not in STAGES or not isinstance(kind, str) or not kind.isidentifier():
-        raise PradeError(
-            f"a failure has a stage ({', '.join(STAGES)}) and the name of the error's class, such as DataError, but "
-            "not its text, which may contain private values; give these two"
-        )
-
-
-def require_unit(recorded: Dataset, unit: Unit, ledger: Path) -> None:
-    """Refuse another unit of protection than the data set's."""
-    if recorded.unit != unit:
-        raise PradeError(
-            f"data set {recorded.name!r} has {recorded.unit} in {ledger}, not {unit}; use the recorded unit, "
-            "because costs add up for one unit only"
-        )
-
-
-def require_kind(recorded: Dataset, given: Budget, what: str, ledger: Path) -> None:
-    """Refuse another kind of budget than the cap's."""
-    if given.kind != recorded.cap.kind:
-        raise PradeError(
-            f"data set {recorded.name!r} has a budget of kind {recorded.cap.kind!r} in {ledger}, but the {what} "
-            f"is of kind {given.kind!r}; give Budget.{recorded.cap.kind}(...)"
-        )
-
-
-def require_affordable(recorded: Dataset, remaining: Budget, cost: Budget, ledger: Path) -> None:
-    """Refuse a cost beyond the cap, or beyond what this year may spend of it."""
-    if not cost <= remaining:
-        raise BudgetError(
-            f"data set {recorded.name!r} has {remaining} left of {recorded.cap} in {ledger}, but {cost} was "
-            "requested; request less, or use what has already been measured",
-            remaining,
-            cost,
-        )
-    if recorded.division is not None:
-        recorded.division.refuse(recorded.cap - remaining, cost, f"data set {recorded.name!r} in {ledger}")
-
-
-def require_undrawn(entry: Entry, what: str, ledger: Path) -> None:
-    """Refuse to draw noise for an entry, or to give it back, once noise may have been drawn or it was given back."""
-    if entry.resumable:
-        return
-    if entry.returned is not None:
-        why = f"was given back on {entry.returned.time} ({entry.returned.reason})"
-    elif entry.measurements_hash is not None:
-        why = f"is {entry.state}: its measurements {entry.measurements_hash} were written"
-    else:
-        why = f"is {entry.state}, and its noise was drawn, or may have been"
-    raise PradeError(f"entry {entry.id} of {ledger} {why}, so it {what}; `prade ledger show` lists all entries")
-
-
-def paid_already(entry: Entry, cost: Budget, remaining: Budget, ledger: Path) -> BudgetError:
-    """The error for a plan that has an entry already."""
-    message = (
-        f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {ledger} "
-        f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}"
-    )
-    if entry.resumable:
-        return BudgetError(message, remaining, cost, remedy=Remedy("give_back", entry.id))
-    return BudgetError(message, remaining, cost, remedy=Remedy("again", cost))
-
-
-# ---------------------------------------------------------------------- the book
-
-
-class Book:
-    """The base of `prade.privacy.ledger.Ledger`, which has the operations."""
-
-    def __init__(self, path: str | PathLike[str], *, patience: float = 30.0) -> None:
-        self.path = Path(path)
-        self._file = LedgerFile(self.path, patience)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.path)!r})"
-
-    # ------------------------------------------------------------------ reading
-
-    def _records(self) -> Records:
-        with self._file.transaction(None) as chain:
-            return self._records_of(chain)
-
-    def _records_of(self, chain: Chain) -> Records:
-        try:
-            return Records.of(chain)
-        except BrokenChain as damage:
-            raise self._file.damaged() from damage
-
-    def _entry(self, records: Records, entry_id: int) -> Entry:
-        entry = next((entry for entry in records.entries if entry.id == entry_id), None)
-        if entry is None:
-            raise PradeError(f"{self.path} has no entry {entry_id!r}; `prade ledger show` lists all entries")
-        return entry
-
-    def _look_up(self, records: Records, name: str) -> Dataset | None:
-        """The data set of this name; an error that states the recorded name if only the spelling differs."""
-        if (recorded := records.find(name)) is not None:
-            return recorded
-        for known in records.datasets:
-            if confusable(known, name):
-                raise PradeError(
-                    f"{self.path} has a data set {known!r}, and {name!r} differs from it only in case, spaces, "
-                    "punctuation or similar characters; use the recorded name, or for other people another one"
-                )
-        return None
-
-    def _find(self, records: Records, name: str) -> Dataset:
-        if (recorded := self._look_up(records, name)) is None:
-            raise PradeError(
-                f"{self.path} has no data set {name!r}{closest(str(name), list(records.datasets))}",
-                remedy="open_dataset",
-            )
-        return recorded
-
-    # ------------------------------------------------------------------ checks
-
-    def _enter(self, chain: Chain | None, records: Records, name: str, unit: Unit | None, cap: Budget) -> Dataset:
-        """Record a new data set, or check that a recorded one has the same unit and cap."""
-        name, unit = require_dataset(name, unit, cap)
-        recorded = self._look_up(records, name)
-        if recorded is None:
-            event = {"event": "opened", "dataset": name, "unit": unit.to_dict(), "cap": cap.to_dict()}
-            self._record(chain, records, event)
-            return records.datasets[name]
-        if recorded.cap != cap:
-            raise PradeError(
-                f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}; give the recorded cap",
-                remedy="raise_cap",
-            )
-        require_unit(recorded, unit, self.path)
-        return recorded
-
-    def _admit(
-        self,
-        chain: Chain | None,
-        records: Records,
-        dataset: str,
-        plan_hash: str,
-        cost: Budget,
-        folder: str | None,
-        unit: Unit | None,
-        cap: Budget | None,
-        again: bool,
-    ) -> tuple[Dataset, Entry | None]:
-        """Refuse what may not be spent: too much, twice for one plan, in another kind of budget, for another unit.
-
-        The data set, and the entry that is resumed, if there is one.
-        """
-        require_text(plan_hash, "a plan's hash")
-        require_budget(cost, "cost")
-        recorded = self._find(records, dataset) if cap is None else self._enter(chain, records, dataset, unit, cap)
-        if unit is not None:
-            require_unit(recorded, unit, self.path)
-        require_kind(recorded, cost, "cost", self.path)
-        if cost == cost * 0:
-            raise PradeError("the cost is zero, but every measurement costs something; give its cost")
-        remaining = records.remaining[recorded.name]
-        earlier = [each for each in records.of_dataset(recorded.name) if each.plan_hash == plan_hash]
-        for entry in reversed(earlier):
-            # the cost is compared, because what is resumed must have been paid for in full
-            if entry.resumable and entry.cost == cost and folder is not None and entry.folder == folder:
-                return recorded, entry
-        if (paid := [entry for entry in earlier if entry.returned is None]) and not again:
-            raise paid_already(paid[-1], cost, remaining, self.path)
-        require_affordable(recorded, remaining, cost, self.path)
-        return recorded, None
-
-    # ------------------------------------------------------------------ recording
-
-    def _advance(self, operation: str, entry_id: int, event: dict[str, Any], refuse: Callable[[Entry], None]) -> Entry:
-        """Record what happened to an entry, unless that is refused."""
-        with self._file.transaction(operation) as chain:
-            records = self._records_of(chain)
-            refuse(entry := self._entry(records, entry_id))
-            self._record(chain, records, {**event, "entry": entry.id})
-            return records.entries[entry.id - 1]
-
-    def _record(self, chain: Chain | None, records: Records, event: dict[str, Any]) -> None:
-        """Write an event to the chain and apply it to the records; without a chain it is only applied, as a trial."""
-        event = {"time": now(), **event}
-        if chain is not None:
-            chain.add(event)
-        records.apply(event, records.head)
-
-    def _prepare_file(self, name: str, unit: Unit | None, cap: Budget) -> None:
-        """Before the file is created: check what would be recorded, and create the folder of the default ledger.
-
-        Any other missing folder may be a mistyped path, so it is not created.
-        """
-        require_dataset(name, unit, cap)
-        if self.path == user_ledger():
-            try:
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            except OSError as error:
-                raise DataError(
-                    f"the folder of the ledger {self.path} does not exist and cannot be created ({error.strerror}); "
-                    "create it, or name another ledger in PRADE_LEDGER"
-                ) from None
-
-
-# ---------------------------------------------------------------------- the ledger
-
-
-class Ledger(Book):
+class Ledger:
     """The ledger in the file `path`, which `open_dataset` creates if it does not exist.
 
     `patience` is how many seconds to wait while another process writes. If `reserve` raises an error, no private row
@@ -288,9 +79,16 @@ class Ledger(Book):
     True
     """
 
+    def __init__(self, path: str | PathLike[str], *, patience: float = 30.0) -> None:
+        self.path = Path(path)
+        self._file = LedgerFile(self.path, patience)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
     @classmethod
     def of(cls, ledger: Ledger | str | PathLike[str] | None) -> Ledger:
-        """A ledger as given, the ledger in a file, or, for None, the custodian's (`prade.privacy.ledger.ledger`)."""
+        """A ledger as given, the ledger in a file, or, for None, the custodian's (`custodian_ledger`)."""
         if isinstance(ledger, Ledger):
             return ledger
         if ledger is not None and not isinstance(ledger, (str, PathLike)):
@@ -302,48 +100,43 @@ class Ledger(Book):
     def open_dataset(self, name: str, unit: Unit, cap: Budget) -> Dataset:
         """Record a data set with its unit and cap. If it is already recorded, unit and cap must be the same."""
         self._prepare_file(name, unit, cap)
-        with self._file.transaction("open_dataset", create=True) as chain:
-            return self._enter(chain, self._records_of(chain), name, unit, cap)
+        with self._open("open_dataset", create=True) as records:
+            return self._enter(records, name, unit, cap)
 
     def raise_cap(self, dataset: str, cap: Budget, reason: str) -> Dataset:
         """Raise a data set's cap, in the same kind of budget, and record the reason. A cap is never lowered."""
-        require_budget(cap, "cap")
-        require_text(reason, "the reason for raising a cap")
-        with self._file.transaction("raise_cap") as chain:
-            records = self._records_of(chain)
+        _require_budget(cap, "cap")
+        _require_text(reason, "the reason for raising a cap")
+        with self._open("raise_cap") as records:
             recorded = self._find(records, dataset)
-            require_kind(recorded, cap, "cap", self.path)
+            self._require_kind(recorded, cap, "cap")
             if not recorded.cap < cap:
                 raise PradeError(
                     f"data set {recorded.name!r} has the cap {recorded.cap} in {self.path}, and {cap} is not above it; "
                     "give a higher cap (it cannot be lowered, because that budget may already be spent)"
                 )
-            event = {"event": "raised", "dataset": recorded.name, "cap": cap.to_dict(), "reason": reason.strip()}
-            self._record(chain, records, event)
+            records.record({"event": "raised", "cap": cap.to_dict(), "reason": reason.strip()}, recorded)
             return records.datasets[recorded.name]
 
     def divide(self, dataset: str, years: int, shares: Sequence[Any] | None = None) -> Dataset:
         """Divide what is left of a data set's cap over that many years, equally or by `shares`; year 1 begins.
 
-        An earlier division ends. What a year leaves over stays for the next ones (`prade.privacy.ledger.records`).
+        An earlier division ends. What a year leaves over stays for the next ones (`Division`).
         """
         numbers = shares_of(years, shares)
-        with self._file.transaction("divide") as chain:
-            records = self._records_of(chain)
+        with self._open("divide") as records:
             recorded = self._find(records, dataset)
-            event = {"event": "divided", "dataset": recorded.name, "shares": list(map(str, numbers))}
-            self._record(chain, records, event)
+            records.record({"event": "divided", "shares": list(map(str, numbers))}, recorded)
             return records.datasets[recorded.name]
 
     def next_year(self, dataset: str) -> Dataset:
         """Begin the next year of a data set whose budget is divided over several."""
-        with self._file.transaction("next_year") as chain:
-            records = self._records_of(chain)
+        with self._open("next_year") as records:
             recorded = self._find(records, dataset)
             if (division := recorded.division) is None or division.year == len(division.shares):
                 state = "is not divided over years" if division is None else f"has no year after {division.year}"
                 raise PradeError(f"the budget of data set {recorded.name!r} {state} in {self.path}", remedy="divide")
-            self._record(chain, records, {"event": "year", "dataset": recorded.name, "year": division.year + 1})
+            records.record({"event": "year", "year": division.year + 1}, recorded)
             return records.datasets[recorded.name]
 
     def reserve(
@@ -369,31 +162,35 @@ class Ledger(Book):
         """
         if cap is not None:
             self._prepare_file(dataset, unit, cap)
-        with self._file.transaction("reserve", create=cap is not None) as chain:
-            records = self._records_of(chain)
-            terms = plan_hash, cost, (where := whole_path(folder))
-            recorded, resumed = self._admit(chain, records, dataset, *terms, unit, cap, again)
+        with self._open("reserve", create=cap is not None) as records:
+            where = whole_path(folder)
+            recorded, resumed = self._admit(records, dataset, plan_hash, cost, where, unit, cap, again)
             if resumed is not None:
-                self._record(chain, records, {"event": "resumed", "entry": resumed.id})
+                records.record({"event": "resumed", "entry": resumed.id})
                 return records.entries[resumed.id - 1]
             event = {"event": "reserved", "note": str(note), "drawn": False}
-            self._record(chain, records, {**event, **spending(records, recorded, plan_hash, cost, where)})
+            records.record({**event, **spending(records, plan_hash, cost, where)}, recorded)
             return records.entries[-1]
 
     def start_drawing(self, entry_id: int) -> Entry:
         """Record, durably before this returns, that noise is about to be drawn. Of two runs of an entry, one may."""
-
-        def refuse(entry: Entry) -> None:
-            require_undrawn(entry, "may not draw noise", self.path)
-
-        return self._advance("start_drawing", entry_id, {"event": "drawing"}, refuse)
+        return self._advance(
+            "start_drawing",
+            entry_id,
+            {"event": "drawing"},
+            lambda entry: self._require_undrawn(entry, "may not draw noise"),
+        )
 
     def fail(self, entry_id: int, stage: str, kind: str) -> Entry:
         """Record that a run failed in the stage "count", "draw" or "write"; the amount stays spent.
 
         `kind` is the name of the error's class. Its text is not recorded, because it may depend on private rows.
         """
-        require_failure(stage, kind)
+        if stage not in STAGES or not isinstance(kind, str) or not kind.isidentifier():
+            raise PradeError(
+                f"a failure has a stage ({', '.join(STAGES)}) and the name of the error's class, such as DataError, "
+                "but not its text, which may contain private values; give these two"
+            )
 
         def refuse(entry: Entry) -> None:
             if entry.state == "imported":
@@ -403,18 +200,16 @@ class Ledger(Book):
 
     def give_back(self, entry_id: int, reason: str) -> Entry:
         """Give back what an entry has spent, and record the reason; only if no noise was drawn for it."""
-        require_text(reason, "the reason for giving an entry back")
-
-        def refuse(entry: Entry) -> None:
-            require_undrawn(entry, "cannot be given back", self.path)
-
-        return self._advance("give_back", entry_id, {"event": "returned", "reason": reason.strip()}, refuse)
+        _require_text(reason, "the reason for giving an entry back")
+        event = {"event": "returned", "reason": reason.strip()}
+        return self._advance(
+            "give_back", entry_id, event, lambda entry: self._require_undrawn(entry, "cannot be given back")
+        )
 
     def commit(self, entry_id: int, measurements_hash: str) -> Entry:
         """Record that an entry's measurements are written; repeating it with the same hash changes nothing."""
-        require_text(measurements_hash, "the measurements' hash")
-        with self._file.transaction("commit") as chain:
-            records = self._records_of(chain)
+        _require_text(measurements_hash, "the measurements' hash")
+        with self._open("commit") as records:
             entry = self._entry(records, entry_id)
             if not entry.drawn:
                 raise PradeError(
@@ -422,8 +217,7 @@ class Ledger(Book):
                     "it has no measurements; call start_drawing before noise is drawn"
                 )
             if entry.measurements_hash is None:
-                event = {"event": "committed", "entry": entry.id, "measurements": measurements_hash}
-                self._record(chain, records, event)
+                records.record({"event": "committed", "entry": entry.id, "measurements": measurements_hash})
             elif entry.measurements_hash != measurements_hash:
                 raise PradeError(
                     f"entry {entry_id} of {self.path} is {entry.state} with the measurements "
@@ -437,22 +231,20 @@ class Ledger(Book):
     ) -> Entry:
         """Record the cost of a release that another ledger paid for, or this one before it lost its last events.
 
-        `prade.release.payment.import_release` reads the arguments from the folder `source`. The cost counts
-        from now on. If the release is already recorded, nothing changes and its entry is returned.
+        `prade.release.payment.import_release` reads the arguments from the folder `source`. The cost counts from now
+        on. If the release is already recorded, nothing changes and its entry is returned.
         """
-        with self._file.transaction("import_release") as chain:
-            records = self._records_of(chain)
+        with self._open("import_release") as records:
             recorded = self._find(records, dataset)
             if (known := records.payer(recorded.name, claim)) is not None:
                 named = after or claim.head
-                if known.origin is None and named is not None and not (known.drawn and records.has(named)):
+                if known.origin is None and not (known.drawn and records.has(named)):
                     event = {"event": "found", "entry": known.id, "measurements": claim.measurements_hash}
-                    self._record(chain, records, {**event, "head": named.to_dict()})
+                    records.record({**event, "head": named.to_dict()})
                 return records.entries[known.id - 1]
-            require_unit(recorded, unit, self.path)
-            require_kind(recorded, cost, "cost", self.path)
-            if not cost <= records.remaining[recorded.name]:
-                remaining = records.remaining[recorded.name]
+            self._require_unit(recorded, unit)
+            self._require_kind(recorded, cost, "cost")
+            if not cost <= (remaining := records.remaining[recorded.name]):
                 raise BudgetError(
                     f"{source} cost {cost}, but data set {recorded.name!r} has only {remaining} left of {recorded.cap} "
                     f"in {self.path}; raise the cap to cover what was spent, then import the release",
@@ -465,9 +257,9 @@ class Ledger(Book):
                 "note": note,
                 "measurements": claim.measurements_hash,
                 "origin": vars(claim.origin),
-                **spending(records, recorded, claim.plan_hash, cost, whole_path(source)),
+                **spending(records, claim.plan_hash, cost, whole_path(source)),
             }
-            self._record(chain, records, event)
+            records.record(event, recorded)
             return records.entries[-1]
 
     # ------------------------------------------------------------------ reading
@@ -487,8 +279,8 @@ class Ledger(Book):
         new = cap is not None and not self.path.exists()
         if new and self.path != user_ledger() and not self.path.absolute().parent.is_dir():
             raise DataError(f"the folder of the ledger {self.path} does not exist; create it first")
-        records, where = Records() if new else self._records(), whole_path(folder)
-        self._admit(None, records, dataset, plan_hash, cost, where, unit, cap, again)
+        records = Records() if new else self._records()
+        self._admit(records, dataset, plan_hash, cost, whole_path(folder), unit, cap, again)
 
     def knows(self, dataset: str) -> bool:
         """Whether the data set is recorded; False also if there is no ledger yet, an error for another spelling."""
@@ -524,7 +316,7 @@ class Ledger(Book):
         records = self._records()
         recorded = self._find(records, dataset)
         entries = tuple(records.of_dataset(recorded.name))
-        return Statement(recorded, entries, records.remaining[recorded.name], records.head)
+        return Statement(recorded, entries, records.remaining[recorded.name], records.heads[-1])
 
     def account(self, dataset: str) -> str:
         """The account as text: the promise, what was asked, what it cost and what remains."""
@@ -532,7 +324,7 @@ class Ledger(Book):
 
     def head(self) -> Head | None:
         """The head of the chain: the ledger's identity and its last event; None if there is no ledger yet."""
-        return self._records().head if self.path.exists() else None
+        return self._records().heads[-1] if self.path.exists() else None
 
     def paid(self, dataset: str, claim: Claim) -> Entry | None:
         """The entry that paid for a release, or that imported it; None if there is none."""
@@ -543,3 +335,181 @@ class Ledger(Book):
     def has(self, head: Head) -> bool:
         """Whether the ledger's chain has passed through this head; False for an old copy or one that was cut off."""
         return self._records().has(head)
+
+    # ------------------------------------------------------------------ inside a transaction
+
+    @contextmanager
+    def _open(self, writes: str | None, *, create: bool = False) -> Iterator[Records]:
+        """The records, in one transaction; `writes` names the operation that records events."""
+        with self._file.transaction(writes, create=create) as chain:
+            try:
+                records = Records.of(chain)
+            except BrokenChain as damage:
+                raise self._file.damaged() from damage
+            yield records
+
+    def _records(self) -> Records:
+        with self._open(None) as records:
+            records.chain = None  # what is recorded after the transaction is a trial
+            return records
+
+    def _entry(self, records: Records, entry_id: int) -> Entry:
+        entry = next((entry for entry in records.entries if entry.id == entry_id), None)
+        if entry is None:
+            raise PradeError(f"{self.path} has no entry {entry_id!r}; `prade ledger show` lists all entries")
+        return entry
+
+    def _look_up(self, records: Records, name: str) -> Dataset | None:
+        """The data set of this name; an error that states the recorded name if only the spelling differs."""
+        # The exact name first: version 0.9 took names that differ in punctuation only.
+        recorded = records.datasets.get(name) or records.datasets.get(dataset_name(name))
+        if recorded is not None:
+            return recorded
+        for known in records.datasets:
+            if confusable(known, name):
+                raise PradeError(
+                    f"{self.path} has a data set {known!r}, and {name!r} differs from it only in case, spaces, "
+                    "punctuation or similar characters; use the recorded name, or for other people another one"
+                )
+        return None
+
+    def _find(self, records: Records, name: str) -> Dataset:
+        if (recorded := self._look_up(records, name)) is None:
+            raise PradeError(
+                f"{self.path} has no data set {name!r}{closest(str(name), list(records.datasets))}",
+                remedy="open_dataset",
+            )
+        return recorded
+
+    def _enter(self, records: Records, name: str, unit: Unit | None, cap: Budget) -> Dataset:
+        """Record a new data set, or check that a recorded one has the same unit and cap."""
+        name, unit = _checked_dataset(name, unit, cap)
+        recorded = self._look_up(records, name)
+        if recorded is None:
+            records.record({"event": "opened", "dataset": name, "unit": unit.to_dict(), "cap": cap.to_dict()})
+            return records.datasets[name]
+        if recorded.cap != cap:
+            raise PradeError(
+                f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}; give the recorded cap",
+                remedy="raise_cap",
+            )
+        self._require_unit(recorded, unit)
+        return recorded
+
+    def _admit(
+        self,
+        records: Records,
+        dataset: str,
+        plan_hash: str,
+        cost: Budget,
+        folder: str | None,
+        unit: Unit | None,
+        cap: Budget | None,
+        again: bool,
+    ) -> tuple[Dataset, Entry | None]:
+        """Refuse what may not be spent: too much, twice for one plan, in another kind of budget, for another unit.
+
+        The data set, and the entry that is resumed, if there is one.
+        """
+        _require_text(plan_hash, "a plan's hash")
+        _require_budget(cost, "cost")
+        recorded = self._find(records, dataset) if cap is None else self._enter(records, dataset, unit, cap)
+        if unit is not None:
+            self._require_unit(recorded, unit)
+        self._require_kind(recorded, cost, "cost")
+        if cost == cost * 0:
+            raise PradeError("the cost is zero, but every measurement costs something; give its cost")
+        remaining = records.remaining[recorded.name]
+        earlier = [each for each in records.of_dataset(recorded.name) if each.plan_hash == plan_hash]
+        for entry in reversed(earlier):
+            # the cost is compared, because what is resumed must have been paid for in full
+            if entry.resumable and entry.cost == cost and folder is not None and entry.folder == folder:
+                return recorded, entry
+        if (paid := [entry for entry in earlier if entry.returned is None]) and not again:
+            raise self._paid_already(paid[-1], cost, remaining)
+        if not cost <= remaining:
+            raise BudgetError(
+                f"data set {recorded.name!r} has {remaining} left of {recorded.cap} in {self.path}, but {cost} was "
+                "requested; request less, or use what has already been measured",
+                remaining,
+                cost,
+            )
+        if recorded.division is not None:
+            recorded.division.refuse(recorded.cap - remaining, cost, f"data set {recorded.name!r} in {self.path}")
+        return recorded, None
+
+    def _advance(self, operation: str, entry_id: int, event: dict[str, Any], refuse: Callable[[Entry], None]) -> Entry:
+        """Record what happened to an entry, unless that is refused."""
+        with self._open(operation) as records:
+            refuse(entry := self._entry(records, entry_id))
+            records.record({**event, "entry": entry.id})
+            return records.entries[entry.id - 1]
+
+    def _prepare_file(self, name: str, unit: Unit | None, cap: Budget) -> None:
+        """Before the file is created: check what would be recorded, and create the folder of the default ledger.
+
+        Any other missing folder may be a mistyped path, so it is not created.
+        """
+        _checked_dataset(name, unit, cap)
+        if self.path == user_ledger():
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise DataError(
+                    f"the folder of the ledger {self.path} does not exist and cannot be created ({error.strerror}); "
+                    "create it, or name another ledger in PRADE_LEDGER"
+                ) from None
+
+    # ------------------------------------------------------------------ refusals
+
+    def _require_unit(self, recorded: Dataset, unit: Unit) -> None:
+        if recorded.unit != unit:
+            raise PradeError(
+                f"data set {recorded.name!r} has {recorded.unit} in {self.path}, not {unit}; use the recorded unit, "
+                "because costs add up for one unit only"
+            )
+
+    def _require_kind(self, recorded: Dataset, given: Budget, what: str) -> None:
+        if given.kind != recorded.cap.kind:
+            raise PradeError(
+                f"data set {recorded.name!r} has a budget of kind {recorded.cap.kind!r} in {self.path}, but the {what} "
+                f"is of kind {given.kind!r}; give Budget.{recorded.cap.kind}(...)"
+            )
+
+    def _require_undrawn(self, entry: Entry, what: str) -> None:
+        """Refuse to draw noise for an entry, or give it back, once noise may have been drawn or it was given back."""
+        if entry.resumable:
+            return
+        if entry.returned is not None:
+            why = f"was given back on {entry.returned.time} ({entry.returned.reason})"
+        elif entry.measurements_hash is not None:
+            why = f"is {entry.state}: its measurements {entry.measurements_hash} were written"
+        else:
+            why = f"is {entry.state}, and its noise was drawn, or may have been"
+        raise PradeError(f"entry {entry.id} of {self.path} {why}, so it {what}; `prade ledger show` lists all entries")
+
+    def _paid_already(self, entry: Entry, cost: Budget, remaining: Budget) -> BudgetError:
+        message = (
+            f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {self.path} "
+            f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}"
+        )
+        remedy = Remedy("give_back", entry.id) if entry.resumable else Remedy("again", cost)
+        return BudgetError(message, remaining, cost, remedy=remedy)
+
+
+def _checked_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:
+    """Refuse a data set without a name, a unit or a cap; the normal form of its name."""
+    _require_budget(cap, "cap")
+    if not isinstance(unit, Unit):
+        raise PradeError(f"to record a data set, give its Unit, got {unit!r}")
+    return dataset_name(name), unit
+
+
+def _require_text(value: object, what: str) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise PradeError(f"{what} must be text and must not be empty, got {value!r}")
+
+
+def _require_budget(value: object, what: str) -> None:
+    if not isinstance(value, Budget):
+        raise PradeError(f"{what} must be a Budget, got {value!r}; use Budget.pure(...), .zcdp(...) or .approx(...)")

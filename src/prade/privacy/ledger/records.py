@@ -1,10 +1,6 @@
-"""A budget for several years: what is left of a cap, divided, so that no year spends what later years need.
+"""What a ledger's events amount to: data sets with their caps, entries with their costs, and the remaining budget.
 
-    spent before + left * (share of year 1 + ... + share of this year)
-
-is the most that may have been spent at any moment of this year: what a year leaves over stays for the next ones. A year
-begins when somebody says so (`Ledger.next_year`), not with the calendar. What is given back, also of what was spent
-before the division, may be spent from that year on; no year loses by it.
+Reading and writing compute these values in the same way: by applying the events one after another.
 """
 
 from __future__ import annotations
@@ -19,8 +15,7 @@ from typing import Any, Literal
 from prade.core.errors import BudgetError, PradeError
 from prade.core.numbers import exact
 from prade.privacy.budget import Budget
-from prade.privacy.dataset_names import dataset_name
-from prade.privacy.ledger.file import FIRST, BrokenChain, Chain, Event, Head
+from prade.privacy.ledger.file import FIRST, BrokenChain, Chain, Event, Head, now
 from prade.privacy.protection import Unit
 
 MOST_YEARS = 1000
@@ -28,7 +23,13 @@ MOST_YEARS = 1000
 
 @dataclass(frozen=True)
 class Division:
-    """What was spent before, what was left, the share of each year (they add up to 1), and the year that it is now.
+    """A budget for several years: what was left of a cap is divided, so that no year spends what later years need.
+
+        before + left * (share of year 1 + ... + share of this year)
+
+    is the most that may have been spent at any moment of this year: what a year leaves over stays for the next ones. A
+    year begins when somebody says so (`Ledger.next_year`), not with the calendar. What is given back, also of what was
+    spent before the division, may be spent from that year on; no year loses by it. The shares add up to 1.
 
     >>> division = Division(Budget.pure(1), Budget.pure(3), (Fraction(1, 3), Fraction(2, 3)))
     >>> str(division.open), str(division.of_year(2))
@@ -127,7 +128,7 @@ class Dataset:
 class Origin:
     """The ledger that paid for an imported entry: its identity, the entry's number there, and the hash of that event.
 
-    Identity and hash are None for a ledger of version 0.1, which has neither.
+    Where 0.9 imported a release of version 0.1, identity and hash are None.
     """
 
     ledger: str | None
@@ -140,10 +141,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that failed: the stage it was in, the kind of the error (the name of its class, never its text), and when.
-
-    The text of an error could contain what the custodian's rows contain.
-    """
+    """A run that failed: its stage, the class of the error (never its text, which could quote rows), and when."""
 
     stage: str
     kind: str
@@ -165,10 +163,10 @@ class Entry:
     `state` is "reserved" (the run is in progress or was interrupted), "failed" (a run stated that it failed), "drawing"
     (noise is being drawn, or was), "committed" (the measurements with the hash `measurements_hash` were written),
     "imported" (paid for by another ledger, see `origin`) or "returned" (given back, see `returned`). An entry is spent
-    in every state but the last. `drawn` says whether noise may have been drawn; earlier versions drew it right after
-    reserving. `failures` and `resumed`, the times when a run resumed the entry, stay listed whatever happens later.
-    `head` is the head of the ledger's chain right after this entry, or None if version 0.1 made the entry. `folder` is
-    the whole path of the release, or None if the run named none or an earlier version made the entry. Times are UTC.
+    in every state but the last. `drawn` says whether noise may have been drawn. `failures` and `resumed`, the times
+    when a run resumed the entry, stay listed whatever happens later. `head` is the head of the ledger's chain right
+    after this entry (None in a file of version 0.1 that 0.9 has converted). `folder` is the whole path of the release,
+    if the run named it. Times are UTC.
     """
 
     id: int
@@ -223,18 +221,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a release states about the entry that paid for it; `head` is None if version 0.1 wrote the release."""
+    """What a release states about the entry that paid for it, and the ledger's head right after that entry."""
 
     plan_hash: str
     entry: int
     measurements_hash: str
-    head: Head | None
+    head: Head
 
     @property
     def origin(self) -> Origin:
         """The entry, as another ledger refers to it."""
-        ledger, digest = (None, None) if self.head is None else (self.head.ledger, self.head.hash)
-        return Origin(ledger, self.entry, digest)
+        return Origin(self.head.ledger, self.entry, self.head.hash)
 
     def names(self, entry: Entry) -> bool:
         """Whether it is this entry. One without recorded measurements can only have paid for its own run's."""
@@ -249,21 +246,32 @@ class Claim:
 
 @dataclass
 class Records:
-    """The state of a ledger after all its events; `heads` lists the head of the chain after each event."""
+    """The state of a ledger after all its events; `heads` lists the head of the chain after each event.
+
+    With a `chain`, in a transaction, `record` writes to it; without, what it records is only a trial.
+    """
 
     datasets: dict[str, Dataset] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     remaining: dict[str, Budget] = field(default_factory=dict)  # of each data set: cap minus entries not given back
     heads: list[Head] = field(default_factory=list)
     lost: set[Head] = field(default_factory=set)  # heads that the chain had lost, known from imported releases
+    chain: Chain | None = None
 
     @classmethod
     def of(cls, chain: Chain) -> Records:
         """Apply all events of a chain; BrokenChain if one of them cannot follow those before it."""
-        records = cls(heads=chain.heads)
-        for number, event in enumerate(chain.events):
-            records.apply(event, chain.heads[number])
+        records = cls(heads=chain.heads, chain=chain)
+        for event, head in zip(chain.events, chain.heads, strict=True):
+            records.apply(event, head)
         return records
+
+    def record(self, event: Event, dataset: Dataset | None = None) -> None:
+        """Record an event, about a data set or an entry that it names."""
+        event = {"time": now(), **({} if dataset is None else {"dataset": dataset.name}), **event}
+        if self.chain is not None:
+            self.chain.add(event)
+        self.apply(event, self.heads[-1] if self.heads else None)
 
     def apply(self, event: Event, head: Head | None) -> None:
         """Apply one event."""
@@ -271,16 +279,6 @@ class Records:
             _EVENTS[event["event"]](self, event, head)
         except (ValueError, LookupError, TypeError, AttributeError) as damage:
             raise BrokenChain from damage
-
-    @property
-    def head(self) -> Head | None:
-        """The head of the chain; None if there is no chain yet."""
-        return self.heads[-1] if self.heads else None
-
-    def find(self, name: str) -> Dataset | None:
-        """The data set recorded under this name or its normal form; None if there is none."""
-        # Look for the exact name first: version 0.1 accepted some names that are refused now.
-        return self.datasets.get(name) or self.datasets.get(dataset_name(name))
 
     def of_dataset(self, dataset: str) -> list[Entry]:
         """The entries of a data set, oldest first."""
@@ -419,10 +417,10 @@ _EVENTS: Mapping[str, Callable[[Records, Event, Head | None], None]] = {
 }
 
 
-def spending(records: Records, recorded: Dataset, plan_hash: str, cost: Budget, folder: str | None) -> dict[str, Any]:
-    """What an event says about spending: the number of the next entry, the data set, the plan, the cost."""
-    number, where = len(records.entries) + 1, {} if folder is None else {"folder": folder}
-    return {"entry": number, "dataset": recorded.name, "plan": plan_hash, "cost": cost.to_dict(), **where}
+def spending(records: Records, plan_hash: str, cost: Budget, folder: str | None) -> dict[str, Any]:
+    """What an event says about spending: the number of the next entry, the plan, the cost, and where."""
+    where = {} if folder is None else {"folder": folder}
+    return {"entry": len(records.entries) + 1, "plan": plan_hash, "cost": cost.to_dict(), **where}
 
 
 def whole_path(folder: str | PathLike[str] | None) -> str | None:
@@ -440,7 +438,7 @@ class Statement:
     dataset: Dataset
     entries: tuple[Entry, ...]
     remaining: Budget
-    head: Head | None
+    head: Head
 
     @property
     def spent(self) -> Budget:
@@ -461,7 +459,7 @@ class Statement:
             **({} if recorded.division is None else {"division": recorded.division.to_dict()}),
             "spent": self.spent.to_dict(),
             "remaining": self.remaining.to_dict(),
-            "head": self.head and self.head.to_dict(),
+            "head": self.head.to_dict(),
         }
 
     def words(self, where: str | None = None) -> str:
@@ -474,7 +472,7 @@ class Statement:
         lines = [
             f"Data set {recorded.name}",
             *([f"  ledger     {where}"] if where else []),
-            f"  head       {self.head or 'none: written by version 0.1; the chain starts with the next entry'}",
+            f"  head       {self.head}",
             f"  promise    {recorded.unit.promise()}",
             f"  cap        {recorded.cap}",
             *(f"  raised     {each.time}, from {each.was} to {each.cap}: {each.reason}" for each in recorded.raises),

@@ -7,27 +7,17 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.baselines.base import ask_total, check_settings, judged, number_of_rows
+from compare.asking import TOTAL_SHARE, Table, misfit
+from prade import Part, Workload
 from prade.core.arrays import Ints, smallest_unsigned
-from prade.core.errors import EstimationError
 from prade.core.execution import single_threaded_blas
 from prade.core.numbers import exact
 from prade.data.public.joint import Coded, Prior
-from prade.estimating.base import check
-from prade.measuring.adaptive.session import Door, Misfit
-from prade.privacy.budget import Budget
-from prade.queries.parts import Marginal, Part
-from prade.queries.workload import Workload
-
-if TYPE_CHECKING:
-    from prade.estimating.estimate import Estimate
-    from prade.estimating.layout import Layout
-    from prade.release.release import Measurement
+from prade.release.release import Measurement
 
 Singles = NDArray[np.float32]
 MEMORY = 0.5  # of the largest error: its moving average keeps this share of itself
@@ -69,60 +59,37 @@ class GEMPub:
     rate: float = 1e-4
     public_rate: float = 1e-3
     choosing_share: float = 0.67
-    total_share: float = 0.05
+    total_share: float = TOTAL_SHARE
     average: bool = True
     draws: int = 100
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        whole = ("rounds", "steps", "public_steps", "products", "inputs", "hidden", "draws")
-        check_settings(**{name: getattr(self, name) for name in (*whole, "choosing_share", "total_share")})
-        for name in ("rate", "public_rate"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise EstimationError(f"{name} is {getattr(self, name)!r}; give a number above 0, such as 0.0001")
-        if not len(self.workload):
-            raise EstimationError("the workload has no parts to choose from; give at least one")
-        _check_tables(self.workload)
-
-    def parts(self, prior: Prior) -> Sequence[Part]:
-        """All tables of the workload, any of which may be chosen."""
-        return self.workload.parts
-
     @single_threaded_blas()  # so that the estimate does not depend on the number of cores
-    def ask(self, prior: Prior, door: Door) -> Estimate:
+    def ask(self, prior: Prior, table: Table) -> tuple[Prior, float]:
         """Choose, ask and learn in T rounds; then learn all answers again with the final total."""
-        ask_total(prior, door, exact(self.total_share, "total_share"))
+        table.ask_total(self.total_share)
         open_parts = list(self.workload)
         rounds = min(self.rounds, len(open_parts))
-        choosing = door.left * exact(self.choosing_share, "choosing_share") / rounds
-        asking = door.left / rounds - choosing
-        noise = math.ceil(Budget.pure(asking).noise_scale(door.unit.rows, door.unit.rows**2))
+        choosing = table.left * exact(self.choosing_share, "choosing_share") / rounds
+        asking = table.left / rounds - choosing
+        noise = math.ceil(table.noise(asking))
         learner = _Learner(self, prior, rounds)
         for _ in range(rounds):
-            counts = number_of_rows(door.measurements) * learner.tables.of(learner.network.products())
+            counts = table.total * learner.tables.of(learner.network.products())
             guesses = [np.rint(counts[learner.tables.cells(part)]).astype(np.int64) for part in open_parts]
             scores = [
-                Misfit(part, guess, part.n_cells * noise) for part, guess in zip(open_parts, guesses, strict=True)
+                misfit(part, guess, part.n_cells * noise) for part, guess in zip(open_parts, guesses, strict=True)
             ]
-            chosen = open_parts.pop(door.choose(scores, choosing))
-            learner.learn(door.answer(chosen, asking), number_of_rows(door.measurements))
-        return self.fit(prior, door.measurements[1:], number_of_rows(door.measurements))
+            chosen = open_parts.pop(table.choose(scores, choosing))
+            learner.learn(table.answer(chosen, asking), table.total)
+        return self.learnt(prior, table.answers[1:], table.total), table.total
 
-    @single_threaded_blas()
-    def fit(
-        self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
-    ) -> Estimate:
-        """The estimate that the rounds learn from these answers, one per round, in this order.
-
-        (`layout` is used for checks only, because the rows are new.)
-        """
-        answers = check(prior, measurements, total, layout)
-        _check_tables([measurement.part for measurement in measurements])
-        learner = _Learner(self, prior, len(measurements))
-        for measurement in measurements:
-            learner.learn(measurement, answers.total)
-        support = self._drawn(prior, learner)
-        return judged(self, support, support.weights, measurements, total)
+    def learnt(self, prior: Prior, answers: Sequence[Measurement], total: float) -> Prior:
+        """What the rounds learn from these answers, one per round, in this order."""
+        learner = _Learner(self, prior, len(answers))
+        for measurement in answers:
+            learner.learn(measurement, total)
+        return self._drawn(prior, learner)
 
     def _drawn(self, prior: Prior, learner: _Learner) -> Prior:
         """The same number of rows of each product."""
@@ -136,12 +103,6 @@ class GEMPub:
             drawn = [np.searchsorted(line, generator.random(self.draws), side="right") for line in edges]
             codes[name] = np.concatenate(drawn).astype(smallest_unsigned(at.stop - at.start))
         return Prior.from_joint(Coded(prior.schema, codes))
-
-
-def _check_tables(parts: Sequence[Part] | Workload) -> None:
-    for part in parts:
-        if not isinstance(part, Marginal) or len(part.columns) > 2:
-            raise EstimationError(f"{part.name}: GEM^Pub learns one- and two-way tables only; leave it out")
 
 
 class _Tables:

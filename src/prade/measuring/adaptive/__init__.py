@@ -1,1 +1,0 @@
-"""Adaptive measuring, which the baselines need: questions chosen one by one, from a budget reserved in advance."""
