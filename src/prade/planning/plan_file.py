@@ -133,7 +133,7 @@ def _part_to_value(part: Part) -> Any:
             return {"queries": [query.text for query in part.queries]}
         case Cells():
             return {"columns": list(part.columns), "cells": part.table.tolist(), "labels": list(part.cell_labels)}
-    raise WorkloadError(f"part {part.name!r} is bound to the rows of one support and cannot be in a plan")
+    raise WorkloadError(f"part {part.name!r} cannot be in a plan")
 
 
 # ---------------------------------------------------------------------- reading

@@ -13,7 +13,7 @@ from prade.core.numbers import exact, readable
 from prade.data.declare.schema import Schema
 from prade.privacy.budget import Budget, Number
 from prade.privacy.noise_law import NoiseLaw
-from prade.queries.parts import Cells, Marginal, Part, RowCells, everybody
+from prade.queries.parts import Cells, Marginal, Part, everybody
 from prade.queries.workload import Workload
 
 TOTAL = "number of rows"
@@ -29,10 +29,6 @@ class Ask:
     def __init__(self, workload: Workload, share: Number = 1) -> None:
         if not isinstance(workload, Workload) or not len(workload):
             raise WorkloadError(f"an Ask needs a Workload with at least one part, got {workload!r}")
-        if bound := [part for part in workload if isinstance(part, RowCells)]:
-            raise WorkloadError(
-                f"part {bound[0].name!r} is bound to the rows of one support, so private rows have no cell in it"
-            )
         for part in workload:
             if isinstance(part, Cells) and not all(isinstance(label, str) for label in part.cell_labels):
                 raise WorkloadError(

@@ -34,7 +34,7 @@ from prade.privacy.ledger.records import Claim
 from prade.privacy.noise_law import LAPLACE, NoiseLaw, noise_law
 
 if TYPE_CHECKING:
-    from prade.queries.workload import Part
+    from prade.queries.parts import Part
 
 
 @dataclass(frozen=True, eq=False)
