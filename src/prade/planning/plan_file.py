@@ -22,7 +22,7 @@ from prade.data.declare.schema_file import one_line_arrays
 from prade.data.public.table import PublicFiles
 from prade.data.read.csv import CsvFormat
 from prade.planning.questions import Ask, Level
-from prade.planning.settings import IN_EARLIER_FILES, Expected, Settings, TargetError
+from prade.planning.settings import Expected, Settings, TargetError
 from prade.planning.task import Target, targets_of_tables
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
@@ -154,9 +154,7 @@ def content_of_toml(text: str) -> Content:
     with within("unit"):
         unit = Unit.from_dict(_table(document["unit"], "unit"))
     groups = _groups(_table(document.get("groups", {}), "groups"))
-    if "settings" in document:
-        document["settings"] = {**IN_EARLIER_FILES, **_table(document["settings"], "settings")}
-    settings, expected = _record(document, "settings", Settings), _expected(document)
+    settings, expected = _settings(document), _expected(document)
     public = _public(_table(document["public"], "public")) if "public" in document else None
     invariants = invariants_of(document.get("invariant", []))
     targets = targets_of_tables(document.get("target", []))
@@ -192,6 +190,19 @@ def _record(document: Mapping[str, Any], key: str, record: type[Record]) -> Reco
             if not isinstance(value, types) or (field.type in ("float", "int") and isinstance(value, bool)):
                 raise DataError(f"{field.name} is {str(value)[:40]!r}; write {words}")
         return record(**table)
+
+
+def _settings(document: Mapping[str, Any]) -> Settings | None:
+    """The settings: a file of this version has all of them, because their usual values change between versions."""
+    if "settings" not in document:
+        return None
+    table = _table(document["settings"], "settings")
+    if missing := [field.name for field in fields(Settings) if field.name not in table]:
+        raise DataError(
+            f"settings leave out {', '.join(missing)}: the file was edited, or written by prade before version 0.9. "
+            "This version reads those of 0.9 and later: write all settings, or none"
+        )
+    return _record(document, "settings", Settings)
 
 
 def _expected(document: Mapping[str, Any]) -> Expected | None:

@@ -1,4 +1,13 @@
-"""The contents of a plan: levels, what is asked at each of them (`Ask`), and the resulting noisy questions."""
+"""The contents of a plan: levels, what is asked at each of them (`Ask`), and the resulting noisy questions.
+
+Give table k, with n_k cells, the share s_k of a budget. The noise in each of its counts has a scale proportional to
+1 / s_k (Laplace) or a variance proportional to 1 / s_k (Gaussian). Summed over all counts of all tables, both are
+
+    sum over k of n_k / s_k,        least, for shares that add up to 1, where s_k is proportional to sqrt(n_k)
+
+So `weighted_asks` gives the least sum of standard errors under Laplace noise, and the least sum of variances under
+Gaussian noise. Equal shares spend too much on a table of two cells and too little on one of twenty.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Rows of no public person: which are added, with which weights, and that all stages agree on them."""
 
-import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,7 +15,7 @@ from prade.core.execution import Execution
 from prade.data.public.information import Information
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
-from prade.data.read.files import HEADER, copied_share, write_with_header
+from prade.data.read.files import copied_share
 from prade.data.read.tables import read_table
 from prade.estimating.levels import added_rows
 from prade.estimating.levels.added_rows import with_extra, with_shown
@@ -25,7 +24,7 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.unseen_cells import ShownCell, shown_cells
 from prade.planning.invariants import rules_of
-from prade.planning.settings import IN_EARLIER_FILES, Settings
+from prade.planning.settings import Settings
 from prade.queries.parts import Marginal
 from prade.release.derived_files import write_rows
 from prade.reporting.statements import provenance_of
@@ -219,22 +218,6 @@ def test_nothing_is_added_where_nothing_is_shown_or_wanted():
         plain = Estimates.of(release, PUBLIC, replace(settings, unseen=False))
         assert found.public is PUBLIC
         assert np.array_equal(found.weights(1, 0), plain.weights(1, 0))
-    assert Settings(**{**vars(Settings()), **IN_EARLIER_FILES}).unseen is False
-
-
-def test_estimates_of_version_0_4_are_read_and_nothing_is_added_to_them(tmp_path):
-    """Their files have none of the settings that came later; every one must have a meaning."""
-    release = folder_of(tmp_path)
-    made = Estimates.of(release, PUBLIC, Settings(unseen=False))
-    earlier = ("own", "mixture", "n0", "smooth", "estimator", "posterior", "support")
-    made.save(tmp_path / "estimates.parquet")
-    table = read_table(tmp_path / "estimates.parquet")
-    header = json.loads(table.schema.metadata[HEADER.encode()])
-    header |= {"format": 3, "settings": {name: header["settings"][name] for name in earlier}}
-    write_with_header(table.drop(["apart", "rows_variance"]), header, tmp_path / "estimates.parquet")
-    read = Estimates.load(tmp_path / "estimates.parquet", release, PUBLIC)
-    assert read.public.added == 0
-    assert np.array_equal(read.weights(1, 3), made.weights(1, 3))
 
 
 @pytest.mark.parametrize("epsilon", [20, Fraction(1, 1000)])

@@ -19,7 +19,7 @@ from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.distributions import LevelEstimates
 from prade.planning.plan import Plan
-from prade.planning.settings import IN_EARLIER_FILES, Settings
+from prade.planning.settings import Settings
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
@@ -173,9 +173,8 @@ def _header(table: pa.Table, path: str | PathLike[str]) -> Header:
 
 
 def _settings(header: Header) -> Settings:
-    written = {**IN_EARLIER_FILES, **header.settings}
-    settings = structured(written, Settings)
-    if asdict(settings) != written:
+    settings = structured(header.settings, Settings)
+    if asdict(settings) != header.settings:
         raise Malformed("some settings are missing")
     return settings
 
