@@ -17,8 +17,7 @@ from prade import Workload
 from prade.data.public.joint import Prior
 from prade.estimating.base import check, fit_many
 from prade.estimating.dual import Dual
-from prade.estimating.posterior_mode import MAP
-from prade.estimating.prior_worth import prior_worth
+from prade.estimating.posterior_mode import MAP, prior_worth
 
 
 def numpy_sweeps(prior: Prior, workload: Workload, dual: Dual, bound: float, limit: float) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from invented_nation import LEVELS, nation
 from jobs import acs
 from prade import Release, Schema, Task, Unit
 from prade.core.execution import Execution
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import write_sample
 from prade.reporting.truth import coded_rows
 from prade.sampling.draw import Search

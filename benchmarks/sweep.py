@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-import prade.estimating.bundles
+import prade.estimating.kernels
 from common import copy_bandwidth, layout_of, random_rows, report, seconds, table
 from prade import Workload
-from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
+from prade.estimating.paper_estimators import IDE
 from prade.release.release import Measurement
 
 ROWS, PARTS = 1_000_000, 40
@@ -37,11 +37,11 @@ def main() -> None:
         return (long - short) / 10
 
     bandwidth = copy_bandwidth()
-    largest = prade.estimating.bundles.LARGEST_BUNDLE
+    largest = prade.estimating.kernels.LARGEST_BUNDLE
     baseline = seconds(numpy_sweep)
     rows, figures = [["numpy `bincount` loop, 1 thread", f"{baseline * 1e3:.0f}", "1.0", ""]], {}
     for bundled, threads in ((False, 1), (False, 2), (True, 1), (True, 2)):
-        prade.estimating.bundles.LARGEST_BUNDLE = largest if bundled else 1
+        prade.estimating.kernels.LARGEST_BUNDLE = largest if bundled else 1
         layout = layout_of(prior, workload, threads)
         once = ours(layout)
         sweep = IDE(PARTS, order="cyclic")

@@ -37,7 +37,7 @@ from prade.data.public.decode import Decoder, menu_of_public
 from prade.data.public.joint import Coded, encode
 from prade.data.read.coding import numbers_of
 from prade.data.read.tables import plain_cells, read_table, write_table
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_like
 from prade.sampling.table import sample_groups
 

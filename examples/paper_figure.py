@@ -32,7 +32,7 @@ from prade.core.execution import Execution
 from prade.data.public.joint import Coded, encode
 from prade.data.public.public import Public
 from prade.data.read.tables import read_table, write_table
-from prade.estimating.levels.kept_estimates import estimates_of
+from prade.estimating.levels.estimates import estimates_of
 from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.sampling.draw import draw, ordering

@@ -21,8 +21,7 @@ from prade.core.errors import DataError, PradeError
 from prade.core.execution import EFFORT, Execution
 from prade.data.public.table import PublicTable
 from prade.data.read.frames import Frame, Like, check_like
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying

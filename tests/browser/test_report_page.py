@@ -102,8 +102,8 @@ def column_number(page, name):
 # ---------------------------------------------------------------- the first minute
 
 
-def test_the_first_screen_answers_a_stewards_questions(page):
-    """How many people, which epsilon, better than the public table, what is left, what was assumed about persons."""
+def test_the_page_opens_with_what_a_steward_asks(page):
+    """Tiles, sentences and sections; a measured column in a group of middle size; columns and groups worst first."""
     found = data(page)
     assert page.run("document.title") == "Release report: census-like survey"
     assert page.texts("h1") == ["census-like survey"]
@@ -119,9 +119,6 @@ def test_the_first_screen_answers_a_stewards_questions(page):
     bottom = page.run("Math.max(...[...document.querySelectorAll('.tile')].map(e => e.getBoundingClientRect().bottom))")
     assert bottom < 900
 
-
-def test_it_opens_on_a_view_whose_intervals_are_right(page):
-    """The last level, a measured column, a group of middle size."""
     view = data(page)["views"][-1]
     chosen = page.run("S")
     assert chosen["view"] == 2
@@ -131,8 +128,6 @@ def test_it_opens_on_a_view_whose_intervals_are_right(page):
     assert smaller == len(view["totals"]) // 2
     assert len(names(page, "#explore-numbers")) == len(data(page)["columns"][chosen["column"]]["labels"])
 
-
-def test_it_has_all_its_sections(page):
     assert page.texts("main h2") == [
         *["Use it for", "Be careful with", "Explore: one place, one column or two", "Which columns are good by PLACE"],
         *["Which groups are good", "Where the public table is wrong"],
@@ -141,10 +136,18 @@ def test_it_has_all_its_sections(page):
     assert len(names(page, "#groups-table")) == 8
     links = page.run("[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href').slice(1))")
     assert page.run(f"{json.dumps(links)}.every(id => document.getElementById(id))")
-    found = data(page)
     asks = sum(len(level["asks"]) for level in found["budget"])
     assert page.run("document.querySelectorAll('#budget-figure .mark-rect.role-mark path').length") == asks == 4
     assert page.run("document.querySelectorAll('#budget-table tbody tr').length") == asks
+
+    worst = sorted(found["columns"], key=lambda column: -column["error"])
+    assert names(page, "#columns-table") == [named(column) for column in worst]
+    assert numbers(page, "#columns-table", 3) == [round(column["error"], 3) for column in worst]
+    assert page.texts("#columns-table tbody tr:first-child td:nth-child(4)") == [f"± {round(worst[0]['width'] / 2)}"]
+    view = found["views"][-1]
+    order = sorted(range(8), key=lambda g: -view["error"][g])
+    assert names(page, "#groups-table") == [view["labels"][g] for g in order]
+    assert numbers(page, "#groups-table", 2) == [view["totals"][g] for g in order]
 
 
 def test_a_policy_forbids_scripts_and_requests(chromium, plain):
@@ -221,66 +224,12 @@ def test_any_levels_and_names_of_chart_fields(chromium, tmp_path, by):
     silent(page)
 
 
-def test_formulas_are_neutral_in_files(page):
-    rows = '{heads: ["+a", "b"], rows: [["=1+1", -0.5], ["@x", 1e-7], ["-1", null], ["\\uff1d1", "1+1"], ["\\tx", 2]]}'
-    lines = page.run(f"csvText({rows})").split("\r\n")
-    assert lines == ["'+a,b", "'=1+1,-0.5", "'@x,1e-7", "'-1,", "'\uff1d1,1+1", "'\tx,2", ""]
-
-
 # ---------------------------------------------------------------- tables
 
 SORTED = {"#columns-table": 3, "#groups-table": 2, "#explore-numbers": 2, "#technical-table": 3}
 
 
-@pytest.mark.parametrize("table", SORTED)
-def test_tables_sort_both_ways(page, table):
-    page.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-    before, place = names(page, table), SORTED[table]
-    page.click(f"{table} thead th:nth-child({place}) button")
-    down = page.run(f"document.querySelector('{table} thead th:nth-child({place})').ariaSort")
-    first = numbers(page, table, place)
-    page.click(f"{table} thead th:nth-child({place}) button")
-    second = numbers(page, table, place)
-    up = page.run(f"document.querySelector('{table} thead th:nth-child({place})').ariaSort")
-    assert {down, up} == {"ascending", "descending"}
-    assert {tuple(first), tuple(second)} == {tuple(sorted(first)), tuple(sorted(first, reverse=True))}
-    assert sorted(names(page, table)) == sorted(before)
-    assert "sorted by" in page.texts("#live")[0]
-
-
-def test_columns_and_groups_are_listed_worst_first(page):
-    found = data(page)
-    worst = sorted(found["columns"], key=lambda column: -column["error"])
-    assert names(page, "#columns-table") == [named(column) for column in worst]
-    assert numbers(page, "#columns-table", 3) == [round(column["error"], 3) for column in worst]
-    assert page.texts("#columns-table tbody tr:first-child td:nth-child(4)") == [f"± {round(worst[0]['width'] / 2)}"]
-    view = found["views"][-1]
-    order = sorted(range(8), key=lambda g: -view["error"][g])
-    assert names(page, "#groups-table") == [view["labels"][g] for g in order]
-    assert numbers(page, "#groups-table", 2) == [view["totals"][g] for g in order]
-
-
-def test_columns_and_groups_are_filtered(page):
-    every = names(page, "#groups-table")
-    page.write("#groups-filter", every[-1].split()[-1])
-    assert names(page, "#groups-table") == [every[-1]]
-    assert page.texts("#groups-count") == ["1 of 8"]
-    page.click("#groups-table thead button")
-    assert names(page, "#groups-table") == [every[-1]]
-    page.write("#columns-filter", "mari")
-    assert names(page, "#columns-table") == ["Marital status (MARITAL)"]
-    assert page.texts("#columns-count") == ["1 of 6"]
-
-
-def test_levels_change_the_groups_that_are_listed(page):
-    take(page, "#level", "1")
-    assert len(names(page, "#groups-table")) == len(names(page, "#technical-table")) == 2
-    assert page.texts("#groups-table caption") == ["Groups of level STATE"]
-    take(page, "#level", "0")
-    assert names(page, "#groups-table") == ["all groups together"]
-
-
-def test_technical_details_are_folded_and_leave_out_what_is_constant(page):
+def test_tables_are_folded_sorted_and_filtered(page):
     table = "document.getElementById('technical-table')"
     assert page.run(f"{table}.checkVisibility()") is False
     page.click("#technical summary")
@@ -290,6 +239,37 @@ def test_technical_details_are_folded_and_leave_out_what_is_constant(page):
     assert numbers(page, "#technical-table", 4) == worst
     heads = page.texts("#technical-table thead th")
     assert ("Status" in heads) is (len(set(technical["status"])) > 1)
+
+    page.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    for table in SORTED:
+        before, place = names(page, table), SORTED[table]
+        page.click(f"{table} thead th:nth-child({place}) button")
+        down = page.run(f"document.querySelector('{table} thead th:nth-child({place})').ariaSort")
+        first = numbers(page, table, place)
+        page.click(f"{table} thead th:nth-child({place}) button")
+        second = numbers(page, table, place)
+        up = page.run(f"document.querySelector('{table} thead th:nth-child({place})').ariaSort")
+        assert {down, up} == {"ascending", "descending"}
+        assert {tuple(first), tuple(second)} == {tuple(sorted(first)), tuple(sorted(first, reverse=True))}
+        assert sorted(names(page, table)) == sorted(before)
+        assert "sorted by" in page.texts("#live")[0]
+
+    take(page, "#level", "1")
+    assert len(names(page, "#groups-table")) == len(names(page, "#technical-table")) == 2
+    assert page.texts("#groups-table caption") == ["Groups of level STATE"]
+    take(page, "#level", "0")
+    assert names(page, "#groups-table") == ["all groups together"]
+
+    take(page, "#level", "2")
+    every = names(page, "#groups-table")
+    page.write("#groups-filter", every[-1].split()[-1])
+    assert names(page, "#groups-table") == [every[-1]]
+    assert page.texts("#groups-count") == ["1 of 8"]
+    page.click("#groups-table thead button")
+    assert names(page, "#groups-table") == [every[-1]]
+    page.write("#columns-filter", "mari")
+    assert names(page, "#columns-table") == ["Marital status (MARITAL)"]
+    assert page.texts("#columns-count") == ["1 of 6"]
 
 
 # ---------------------------------------------------------------- one place
@@ -321,8 +301,6 @@ def test_a_column_shows_four_series_with_intervals(page):
     bars = page.run("document.querySelectorAll('#explore-figure .mark-rule.role-mark line').length")
     assert bars == len(share)
 
-
-def test_an_interval_in_people_is_shown_as_it_was_answered(page):
     take(page, "#place", "2,3")
     column = page.run("S.column")
     share, low, high = (shares(page, key, 2, 3, column) for key in ("estimate", "rowsLow", "rowsHigh"))
@@ -333,7 +311,7 @@ def test_an_interval_in_people_is_shown_as_it_was_answered(page):
 
 
 def test_a_pair_is_shown_only_for_the_groups_for_which_it_is_kept(page):
-    """AGE with MARITAL was measured by PLACE, the other way round; AGE with SEX for nobody."""
+    """AGE with MARITAL was measured by PLACE, the other way round; AGE with SEX for nobody; no column with itself."""
     age, sex, marital = (column_number(page, name) for name in ("AGE", "SEX", "MARITAL"))
     take(page, "#place", "2,4")
     take(page, "#column", str(age))
@@ -373,6 +351,12 @@ def test_a_pair_is_shown_only_for_the_groups_for_which_it_is_kept(page):
     assert page.texts("#basis") == ["model"]
     assert page.run("$('warned').hidden") is False
 
+    take(page, "#second", "3")
+    take(page, "#column", "3")
+    assert page.run("document.getElementById('second').value") == ""
+    with pytest.raises(RuntimeError, match="no option"):
+        page.choose("#second", "3")
+
 
 def test_a_pair_that_is_too_large_is_said_to_be(chromium, plain, tmp_path):
     text = plain.read_text("utf-8")
@@ -384,14 +368,6 @@ def test_a_pair_that_is_too_large_is_said_to_be(chromium, plain, tmp_path):
     page.settle()
     assert "does not keep AGE with SEX: of 40 combinations, more than 10" in page.texts("#basis-said")[0]
     silent(page)
-
-
-def test_a_column_is_not_paired_with_itself(page):
-    take(page, "#second", "3")
-    take(page, "#column", "3")
-    assert page.run("document.getElementById('second').value") == ""
-    with pytest.raises(RuntimeError, match="no option"):
-        page.choose("#second", "3")
 
 
 def test_a_group_or_column_in_a_table_leads_to_the_picture(page):
@@ -425,16 +401,21 @@ def test_the_address_keeps_place_and_columns(chromium, plain, page):
     silent(again)
 
 
-@pytest.mark.parametrize("figure", ["explore-figure", "budget-figure"])
-def test_figures_are_saved(page, tmp_path, figure):
+def test_figures_are_saved(page, tmp_path):
+    """As pictures and as CSV, where a spreadsheet does not take a text for a formula."""
     downloads(page, tmp_path)
-    for place in range(3):
-        page.click(f"#{figure} .saves button", place)
-    name = page.run(f"fileName(CHARTS.get($('{figure}')).title)")
-    assert b"<svg" in arrived(tmp_path, f"{name}.svg")
-    assert arrived(tmp_path, f"{name}.png").startswith(b"\x89PNG")
-    lines = arrived(tmp_path, f"{name}.csv").decode().splitlines()
-    assert len(lines) == 1 + page.run(f"CHARTS.get($('{figure}')).csv.rows.length")
+    for figure in ("explore-figure", "budget-figure"):
+        for place in range(3):
+            page.click(f"#{figure} .saves button", place)
+        name = page.run(f"fileName(CHARTS.get($('{figure}')).title)")
+        assert b"<svg" in arrived(tmp_path, f"{name}.svg")
+        assert arrived(tmp_path, f"{name}.png").startswith(b"\x89PNG")
+        lines = arrived(tmp_path, f"{name}.csv").decode().splitlines()
+        assert len(lines) == 1 + page.run(f"CHARTS.get($('{figure}')).csv.rows.length")
+
+    rows = '{heads: ["+a", "b"], rows: [["=1+1", -0.5], ["@x", 1e-7], ["-1", null], ["\\uff1d1", "1+1"], ["\\tx", 2]]}'
+    lines = page.run(f"csvText({rows})").split("\r\n")
+    assert lines == ["'+a,b", "'=1+1,-0.5", "'@x,1e-7", "'-1,", "'\uff1d1,1+1", "'\tx,2", ""]
 
 
 def test_texts_for_publications_are_copied(page):
@@ -483,11 +464,7 @@ def test_the_truth_comes_first(chromium, with_truth):
     ready(page)
     pair = truth["worst_pairs"][1]
     assert page.run("[S.column, S.second].map(c => D.columns[c].name)") == [pair["first"], pair["second"]]
-    silent(page)
 
-
-def test_regressions_are_side_by_side(chromium, with_truth):
-    page = opened(chromium, with_truth)
     metrics = data(page)["truth"]["metrics"]
     for name in ("linear", "logistic"):
         found = metrics[name]
@@ -499,11 +476,7 @@ def test_regressions_are_side_by_side(chromium, with_truth):
         assert names(page, table) == [each["term"] for each in found["truth"]["coefficients"]]
         heads = [text.strip() for text in page.texts(f"{table} thead th")]
         assert heads[:3] == ["Term", "True rows", "Synthetic rows"]
-    silent(page)
 
-
-def test_a_regression_may_lack_a_table(chromium, with_truth):
-    page = opened(chromium, with_truth)
     page.run(
         "$('regressions').replaceChildren(); T.metrics.linear = { outcome: 'y', predictors: ['x'],"
         " truth: { coefficients: [{ term: 'x', estimate: 1, low: 0, high: 2 }] },"
@@ -514,7 +487,7 @@ def test_a_regression_may_lack_a_table(chromium, with_truth):
     silent(page)
 
 
-def test_the_papers_figure_has_a_mark_of_each_kind_per_group(chromium, with_truth):
+def test_the_papers_figure_and_the_heat_map_have_every_group_and_pair(chromium, with_truth):
     page = opened(chromium, with_truth)
     found = data(page)
     truth, view = found["truth"], found["views"][-1]
@@ -539,9 +512,6 @@ def test_the_papers_figure_has_a_mark_of_each_kind_per_group(chromium, with_trut
     assert page.run("placeName()") == view["labels"][order[5]]
     silent(page)
 
-
-def test_the_heat_map_has_every_pair(chromium, with_truth):
-    page = opened(chromium, with_truth)
     cells = "document.querySelectorAll('#heat-figure .mark-rect.role-mark path').length"
     heat = data(page)["truth"]["heat"]
     many = len(heat["columns"])
@@ -598,6 +568,30 @@ def test_the_map_looks_like_illinois_and_ohio(chromium, contest_map):
     assert shape(ohio) == pytest.approx(360 / 370, rel=0.1)
     silent(page)
 
+    fills = f"[...document.querySelectorAll('{PLACES}')].map(p => [p.__data__.datum.group, p.getAttribute('fill')])"
+    for measure in ("share", "width", "error", "rows"):
+        take(page, "#measure", measure)
+        fill = dict(page.run(fills))
+        values = page.run("CHARTS.get($('map-figure')).csv.rows.map(row => row[1])")
+        steps = [[values[g] for g in fill if fill[g] == f"var(--step-{step})"] for step in range(1, 7)]
+        assert sum(map(len, steps)) == 181
+        assert len(steps := [each for each in steps if each]) > 1
+        assert all(max(low) < min(high) for low, high in pairwise(steps))
+    assert values == data(page)["views"][1]["totals"]
+    assert page.run("$('cell-box').hidden")
+    take(page, "#measure", "share")
+    assert page.run("$('cell-box').hidden") is False
+    silent(page)
+
+    wide = f"document.querySelectorAll('{PLACES}')[3].getBBox().width"
+    whole = page.run(wide)
+    page.click("#zoom-in")
+    until(page, f"{wide} > 1.9 * {whole}")
+    assert page.run(wide) == pytest.approx(2 * whole, rel=0.02)
+    page.click("#zoom-all")
+    until(page, f"{wide} < 1.1 * {whole}")
+    silent(page)
+
 
 def test_a_place_is_chosen_by_click_and_by_keys(chromium, contest_map):
     page = opened(chromium, contest_map)
@@ -627,36 +621,6 @@ def test_a_place_is_chosen_by_click_and_by_keys(chromium, contest_map):
     silent(page)
 
 
-def test_colours_follow_the_measure(chromium, contest_map):
-    page = opened(chromium, contest_map)
-    fills = f"[...document.querySelectorAll('{PLACES}')].map(p => [p.__data__.datum.group, p.getAttribute('fill')])"
-    for measure in ("share", "width", "error", "rows"):
-        take(page, "#measure", measure)
-        fill = dict(page.run(fills))
-        values = page.run("CHARTS.get($('map-figure')).csv.rows.map(row => row[1])")
-        steps = [[values[g] for g in fill if fill[g] == f"var(--step-{step})"] for step in range(1, 7)]
-        assert sum(map(len, steps)) == 181
-        assert len(steps := [each for each in steps if each]) > 1
-        assert all(max(low) < min(high) for low, high in pairwise(steps))
-    assert values == data(page)["views"][1]["totals"]
-    assert page.run("$('cell-box').hidden")
-    take(page, "#measure", "share")
-    assert page.run("$('cell-box').hidden") is False
-    silent(page)
-
-
-def test_the_map_is_enlarged_around_the_chosen_place(chromium, contest_map):
-    page = opened(chromium, contest_map)
-    wide = f"document.querySelectorAll('{PLACES}')[3].getBBox().width"
-    whole = page.run(wide)
-    page.click("#zoom-in")
-    until(page, f"{wide} > 1.9 * {whole}")
-    assert page.run(wide) == pytest.approx(2 * whole, rel=0.02)
-    page.click("#zoom-all")
-    until(page, f"{wide} < 1.1 * {whole}")
-    silent(page)
-
-
 def test_a_map_of_too_few_outlines_warns(chromium, census, tmp_path):
     from prade.reporting.outlines import IncompleteMap
 
@@ -682,28 +646,27 @@ def test_a_map_of_too_few_outlines_warns(chromium, census, tmp_path):
 # ---------------------------------------------------------------- phones, keyboards, dark, paper
 
 
-@pytest.mark.parametrize("width", [390, 768, 1400])
-def test_nothing_is_outside_or_cut_off(chromium, with_truth, width):
-    page = opened(chromium, with_truth, (width, 844))
-    for column, second in (("0", ""), ("2", ""), ("0", "4")):
-        take(page, "#column", column)
-        take(page, "#second", second)
-        assert page.run("document.documentElement.scrollWidth") <= width
-        assert page.run(OUTSIDE) == []
-        assert page.run(CUT) == []
+def test_nothing_is_outside_or_cut_off(chromium, with_truth):
+    page = opened(chromium, with_truth)
+    for width in (390, 768, 1400):
+        page.resize(width, 844)
+        page.settle()
+        for column, second in (("0", ""), ("2", ""), ("0", "4")):
+            take(page, "#column", column)
+            take(page, "#second", second)
+            assert page.run("document.documentElement.scrollWidth") <= width
+            assert page.run(OUTSIDE) == []
+            assert page.run(CUT) == []
     silent(page)
 
 
-def test_the_map_fits_a_phone(chromium, contest_map):
+def test_the_map_and_its_boxes_fit_a_phone(chromium, contest_map):
+    """Exactly the boxes that scroll say so, and no longer at their end."""
     page = opened(chromium, contest_map, PHONE)
     assert page.run("document.documentElement.scrollWidth") <= PHONE[0]
     assert page.run(OUTSIDE) == []
     assert page.run("document.querySelector('#map-figure svg').clientHeight") > 150
 
-
-def test_boxes_say_that_there_is_more_of_them(chromium, contest_map):
-    """Exactly those that scroll, and no longer at their end."""
-    page = opened(chromium, contest_map, PHONE)
     boxes = page.run(
         "[...document.querySelectorAll('.frame .scroll')].filter(b => b.clientHeight).map(b =>"
         " [b.getAttribute('aria-label'), b.scrollHeight - b.clientHeight > 4, b.scrollWidth - b.clientWidth > 4,"
@@ -734,9 +697,6 @@ def test_on_a_phone_the_budget_needs_no_scrolling(chromium, plain):
         *["Question about each group", "Share of budget", "Cost", "Noise", "In plain words"]
     ]
 
-
-def test_charts_are_drawn_again_when_a_phone_is_turned(chromium, plain):
-    page = opened(chromium, plain, PHONE)
     wide = "document.querySelector('#explore-figure svg').clientWidth"
     before = page.run(wide)
     page.resize(844, 390)
@@ -745,18 +705,16 @@ def test_charts_are_drawn_again_when_a_phone_is_turned(chromium, plain):
     silent(page)
 
 
-@pytest.mark.parametrize("size", [WIDE, PHONE])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])
 def test_names_and_contrast(chromium, with_truth, scheme, size):
     page = opened(chromium, with_truth, size)
     assert accessibility(page, scheme) == []
     silent(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_names_and_contrast_of_the_map(chromium, contest_map, scheme):
+def test_names_and_contrast_of_the_map(chromium, contest_map):
     page = opened(chromium, contest_map)
-    assert accessibility(page, scheme) == []
+    assert accessibility(page, "dark") == []
     silent(page)
 
 
@@ -852,16 +810,13 @@ def large_with_truth(census, tmp_path_factory):
     return path
 
 
-def test_a_large_page_is_small_and_opens_at_once(chromium, large):
+def test_a_large_page_is_small_opens_at_once_and_fills_at_most_six_sheets(chromium, large):
     page = opened(chromium, large)
     assert len(names(page, "#groups-table")) == GROUPS
     assert large.stat().st_size < 3_000_000
     assert min(seconds_to_open(page) for _ in range(3)) < 1.0
     silent(page)
 
-
-def test_a_large_page_fills_at_most_six_sheets(chromium, large):
-    page = opened(chromium, large)
     paper = page.pdf()
     assert paper.startswith(b"%PDF")
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", paper)) <= 6

@@ -10,10 +10,9 @@ from prade import DataError, EstimationError, Schema, Workload, WorkloadError
 from prade.data.public.joint import Prior
 from prade.estimating.base import fit_many
 from prade.estimating.estimate import Estimate, Report, Status
-from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
+from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
-from prade.estimating.two_stage import TwoStage
 from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Predicate

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from prade import Ask, Column, Level, Schema, Workload
 from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 from prade.release.derived_files import ESTIMATES
 from prade.data.public.public import Public

@@ -26,7 +26,7 @@ from prade.data.public.table import PublicFiles
 from prade.data.read.coding import code_cells
 from prade.data.read.csv import CsvFormat
 from prade.estimating.estimate import Estimate
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import estimates_of, kept_estimates
 from prade.estimating.posterior_mode import MAP
 from prade.measuring.streams import csv_stream
 from prade.planning.plan import Plan
@@ -34,7 +34,7 @@ from prade.planning.task import checked_targets, wanted_of
 from prade.release.derived_files import KEPT_ESTIMATES, recorded
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Measurement, Release, sealed_text
 from prade.reporting.outlines import outlines
-from prade.reporting.statements import promise_of
+from prade.reporting.statements import budget_of, promise_of
 from worlds.releases import write_manifest
 
 # ---------------------------------------------------------------------- readers of documents
@@ -182,7 +182,12 @@ def release(world: World) -> Reader:
         if fitting and name in (PLAN, MEASUREMENTS):
             write_manifest(place, world.plan)
         found = Release.load(place)
-        return found.account(), promise_of(found), [found.totals(level) for level in range(len(found.plan.levels))]
+        return (
+            found.account(),
+            promise_of(found),
+            budget_of(found.plan),
+            [found.totals(level) for level in range(len(found.plan.levels))],
+        )
 
     return Reader("release", mutate, read)
 

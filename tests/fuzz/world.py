@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles
-from prade.estimating.levels.kept_estimates import estimates_of
+from prade.estimating.levels.estimates import estimates_of
 from prade.queries.parts import Cells
 from prade.release.release import (
     Release,

@@ -14,9 +14,8 @@ from prade.core import execution as core_workers
 from prade.core.execution import Execution, WorkersError, cluster
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels import descent
-from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.foundation import shared_foundation
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.release.derived_files import SUPPORT_FOR_WORKERS, SYNTHETIC, UNFINISHED_ESTIMATES, WEIGHTS
 from worlds.commands import call
 from worlds.many_places import PLACES, STATES, bits, public, public_table, release
@@ -96,7 +95,7 @@ def test_a_cluster_of_other_versions(address, made, monkeypatch):
 
 def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):
     """Without kept weights, so that the report works groups out on the cluster; the files are those of threads."""
-    monkeypatch.setattr("prade.estimating.levels.kept_weights.LARGEST_FILE", 0)
+    monkeypatch.setattr("prade.estimating.levels.distributions.LARGEST_FILE", 0)
     write_table(public_table(), tmp_path / "public.parquet")
     alone, on_the_cluster, real = tmp_path / "alone", set(), core_workers._mapped
     shutil.copytree(made.path, alone)

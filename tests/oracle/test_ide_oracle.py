@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-import prade.estimating.bundles
+import prade.estimating.kernels
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
-from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
+from prade.estimating.paper_estimators import IDE
 from prade.queries.parts import Marginal
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Predicate
@@ -22,7 +22,7 @@ SEEDS = range(60)
 @pytest.fixture(params=[2048, 1], ids=["bundled", "apart"])
 def bundles(request, monkeypatch):
     """Parts of small problems all fit into one bundle; kept apart, the passes from bundle to bundle are tested too."""
-    monkeypatch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", request.param)
+    monkeypatch.setattr(prade.estimating.kernels, "LARGEST_BUNDLE", request.param)
     return request.param
 
 

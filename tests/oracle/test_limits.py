@@ -8,8 +8,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from prade.estimating.estimate import Status
+from prade.estimating.paper_estimators import TwoStage
 from prade.estimating.posterior_mode import MAP
-from prade.estimating.two_stage import TwoStage
 from worlds.reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 # a seed does not get simpler by being smaller: no shrinking

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-import prade.estimating.bundles
+import prade.estimating.kernels
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
@@ -71,7 +71,7 @@ def problem(kind, seed, stiff):
 @pytest.fixture(params=[2048, 1], ids=["bundled", "apart"], autouse=True)
 def _bundles(request, monkeypatch):
     """Parts of small problems all fit into one bundle; kept apart, the passes from bundle to bundle are tested too."""
-    monkeypatch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", request.param)
+    monkeypatch.setattr(prade.estimating.kernels, "LARGEST_BUNDLE", request.param)
 
 
 def fit(solver, case, n0, loss, max_steps=500):

@@ -10,17 +10,18 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from prade.estimating.levels.error_bars import _Apart, _Kind
-from prade.estimating.levels.likely_spread import (
+from prade.estimating.levels.smoothing import (
     EXPECTED_APART,
+    EXPECTED_BETWEEN,
     EXPECTED_WITHIN,
     RATIOS,
     SCALES,
     TRUST,
     UNSURE,
+    Smoother,
     differing_apart,
     expected_within,
 )
-from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, Smoother
 from prade.estimating.levels.variation import FurtherVariation, PublicVariation
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prade.estimating.ide import IDE
+from prade.estimating.paper_estimators import IDE
 from worlds.reference import kl, oracle_map, random_case
 
 

@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-import prade.estimating.bundles
-import prade.estimating.radius as radius_module
+import prade.estimating.base as radius_module
+import prade.estimating.kernels
 from prade import Schema
 from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
-from prade.estimating.two_stage import TwoStage
+from prade.estimating.paper_estimators import TwoStage
 from prade.queries.parts import Marginal
 from prade.release.release import Measurement
 from worlds.reference import add_noise, kl, oracle_two_stage, random_case
@@ -109,7 +109,7 @@ def generate_columns(monkeypatch, at_once, a_round):
     monkeypatch.setattr(radius_module, "ROWS_AT_ONCE", at_once)
     monkeypatch.setattr(radius_module, "ROWS_PER_ROUND", a_round)
     # the first rows are one for every bundle cell: with all parts in one bundle nothing would be left to generate
-    monkeypatch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", 1)
+    monkeypatch.setattr(prade.estimating.kernels, "LARGEST_BUNDLE", 1)
 
 
 @pytest.mark.parametrize(("at_once", "a_round"), [(1, 1), (3, 2), (1, 5)])

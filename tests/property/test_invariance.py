@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import prade.estimating.bundles
+import prade.estimating.kernels
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
-from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
+from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
-from prade.estimating.two_stage import TwoStage
 from prade.queries.parts import Marginal
 from prade.queries.workload import Cells
 from prade.release.release import Measurement
@@ -193,7 +192,7 @@ def test_bundled_or_not(name, seed):
     fit = ESTIMATORS[name].fit
     bundled = Layout(prior, workload)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", 1)
+        patch.setattr(prade.estimating.kernels, "LARGEST_BUNDLE", 1)
         single = Layout(prior, workload)
     assert len(bundled.bundles) == 1
     assert len(single.bundles) == 4

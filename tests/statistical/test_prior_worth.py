@@ -10,8 +10,7 @@ from prade import Schema, Workload
 from prade.data.public.joint import Coded, Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
-from prade.estimating.posterior_mode import MAP
-from prade.estimating.prior_worth import LARGEST, prior_worth
+from prade.estimating.posterior_mode import LARGEST, MAP, prior_worth
 from prade.release.release import Measurement
 
 TOTAL = 2000.0

@@ -33,7 +33,7 @@ from prade.cli import main as cli
 from prade.core.arrays import shared_out
 from prade.core.execution import Execution
 from prade.data.declare.display import display_texts
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import sample
 from prade.release.release import PLAN
 from prade.synthesizer import NotFittedError

@@ -10,7 +10,7 @@ from mpi4py.futures import MPIPoolExecutor
 
 from prade import Release
 from prade.core.execution import Execution
-from prade.estimating.levels.kept_estimates import estimates_of
+from prade.estimating.levels.estimates import estimates_of
 from worlds.many_places import bits, public
 
 if __name__ == "__main__":

@@ -6,6 +6,12 @@ A file stays in one worker, so that what its tests share is made once. Two excep
 * all tests that need Spark run in one, so that one Java machine is started.
 
 What takes longest begins first: no worker is left with a long file while the others have nothing to do.
+
+The same lists give every test its mark, by which `make check` leaves out what is not quick:
+
+* `slow`: its unit takes more than five processor seconds;
+* `engine`: it needs PostgreSQL, Spark or Dask;
+* `browser`: it needs Chromium.
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ SPARK = (
     "tests/integration/test_spark.py",
     "tests/property/test_law_of_the_door.py::test_spark",
 )
+ENGINES = ("tests/integration/", "tests/conformance/test_engines.py")
 # Units of more than five processor seconds, the longest first. An old list costs time, nothing else.
 LONGEST = (
     "spark",
@@ -85,6 +92,18 @@ def unit_of(nodeid: str) -> str:
     return "spark" if not {file, f"{file}::{test.partition('[')[0]}"}.isdisjoint(SPARK) else file
 
 
+def marks(nodeid: str) -> list[str]:
+    """The marks of a test.
+
+    >>> marks("tests/browser/test_report_page.py::test_page")
+    ['slow', 'browser']
+    """
+    unit = unit_of(nodeid)
+    where = {"slow": unit in LONGEST, "engine": unit == "spark" or nodeid.startswith(ENGINES)}
+    where["browser"] = nodeid.startswith("tests/browser/")
+    return [mark for mark, holds in where.items() if holds]
+
+
 def longest_first(nodeids: Sequence[str]) -> list[int]:
     """The numbers of the tests in the order in which they are given out.
 
@@ -96,7 +115,10 @@ def longest_first(nodeids: Sequence[str]) -> list[int]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a worker, put the tests into the order of units; without workers, they keep the order of their files."""
+    """Mark the tests. In a worker, put them into the order of units; without workers, they keep that of their files."""
+    for item in items:
+        for mark in marks(item.nodeid):
+            item.add_marker(mark)
     if hasattr(config, "workerinput"):
         items[:] = [items[k] for k in longest_first([item.nodeid for item in items])]
 

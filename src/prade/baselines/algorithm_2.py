@@ -25,8 +25,8 @@ from prade.data.public.joint import Coded, Prior
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
 from prade.estimating.estimate import Estimate
-from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
+from prade.estimating.paper_estimators import IDE
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.task import Task

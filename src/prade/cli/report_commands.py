@@ -41,7 +41,7 @@ class Question:
 
     def answer(self, estimates: Estimates, style: Style) -> pa.Table:
         """Answer it."""
-        from prade.estimating.levels.labelled_tables import described_by, for_readers
+        from prade.estimating.levels.answer_tables import described_by, for_readers
 
         by = columns_of(self.by)
         table = estimates.answer(self.query, by, of=self.of, labels=style == "labels")

@@ -1,4 +1,4 @@
-"""Files: writing them completely or not at all, and hashing them."""
+"""Files: writing them completely or not at all, finding duplicates, and folders that a living process locks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from io import BufferedIOBase, TextIOWrapper
+from functools import lru_cache
+from io import BufferedIOBase, StringIO
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -92,8 +96,13 @@ def replace_folder(path: str | PathLike[str]) -> Iterator[Path]:
 # ---------------------------------------------------------------------- duplicate files
 
 
+# Two files are duplicates if they have the same path after following links and "..", the same inode (hard links), the
+# same name apart from compression ("x.csv" and "x.csv.gz" in one folder), or the same content after decompression, and
+# at least one row. Only the last test reads the files; it compares whole files, so it finds a pair only if *every* row
+# of one file is in the other. Files without rows, such as the empty files that some exporters write, may be identical.
+
 OPENING = 2**16  # bytes: enough to tell most files apart
-BLOCK = 2**20
+SETTLED = 2 * 10**9  # nanoseconds since the last change, from which on any further change shows in a file's times
 
 Sides = Sequence[Sequence[str]]
 
@@ -116,7 +125,7 @@ def find_same_file(sides: Sides) -> tuple[str, str] | None:
 
 def find_same_content(sides: Sides) -> tuple[str, str] | None:
     """As `find_duplicate`, by content only: files are read."""
-    return _pair(_candidates(_candidates(sides, _opening), _size), content_hash)
+    return _pair(_candidates(sides, _opening), content_hash)
 
 
 def refuse_duplicates(files: Sequence[str], find: Callable[[Sides], tuple[str, str] | None] = find_duplicate) -> None:
@@ -129,9 +138,6 @@ def refuse_duplicates(files: Sequence[str], find: Callable[[Sides], tuple[str, s
         f"{both} (by path, link, compression or content), so it would count twice; give each file once, and check "
         "which files your pattern matches"
     )
-
-
-# ---------------------------------------------------------------------- pairs
 
 
 def _pair(sides: Sides, mark: Callable[[str], Hashable]) -> tuple[str, str] | None:
@@ -149,17 +155,11 @@ def _pair(sides: Sides, mark: Callable[[str], Hashable]) -> tuple[str, str] | No
 def _candidates(sides: Sides, mark: Callable[[str], Hashable]) -> Sides:
     """The files that share their mark with a file from another side; only these need a closer look."""
     marks = [[mark(file) for file in files] for files in sides]
-    sides_with: dict[Hashable, set[int]] = {}
-    for side, values in enumerate(marks):
-        for value in values:
-            sides_with.setdefault(value, set()).add(side)
+    common = Counter(value for values in marks for value in set(values))
     return [
-        [file for file, value in zip(files, values, strict=True) if value is not None and len(sides_with[value]) > 1]
+        [file for file, value in zip(files, values, strict=True) if value is not None and common[value] > 1]
         for files, values in zip(sides, marks, strict=True)
     ]
-
-
-# ---------------------------------------------------------------------- marks
 
 
 def _inode(file: str) -> Hashable:
@@ -176,23 +176,39 @@ def _plain_name(file: str) -> Hashable:
 def _opening(file: str) -> Hashable:
     """Hash of the first bytes of the content; None for a file without rows, which may have an identical copy."""
     with _readable(file), _content(file) as content:
-        return hashlib.sha256(content.read(OPENING)).digest() if has_rows(file) else None
+        opening = content.read(OPENING)
+        if file.lower().endswith(".parquet"):
+            has_rows = _parquet_has_rows(file)
+        else:
+            records = csv.reader(StringIO(opening.decode("utf-8-sig", "replace"), newline=""))
+            has_rows = len(opening) == OPENING or len(list(islice(records, 2))) == 2
+    return hashlib.sha256(opening).digest() if has_rows else None
 
 
-def _size(file: str) -> Hashable:
-    if not _compressed(file):
-        return Path(file).stat().st_size
-    with _readable(file), _content(file) as content:
-        return sum(map(len, iter(lambda: content.read(BLOCK), b"")))
+def _parquet_has_rows(file: str) -> bool:
+    """Whether a parquet file has at least one row; True for a damaged file, which may have some."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return bool(pq.read_metadata(file).num_rows)
+    except pa.ArrowException:
+        return True
 
 
 def content_hash(file: str) -> str:
-    """SHA-256 of a file's content after decompression."""
-    with _readable(file), _content(file) as content:
+    """SHA-256 of a file's content after decompression; a file that has not changed since is not read again."""
+    with _readable(file):
+        status = os.stat(file)
+        changed = max(status.st_mtime_ns, status.st_ctime_ns)
+        read = _content_hash if time.time_ns() - changed > SETTLED else _content_hash.__wrapped__
+        return read(file, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@lru_cache
+def _content_hash(file: str, *_: int) -> str:
+    with _content(file) as content:
         return sha256_of(content)
-
-
-# ---------------------------------------------------------------------- contents
 
 
 def _compressed(file: str) -> bool:
@@ -210,24 +226,6 @@ def _readable(file: str) -> Iterator[None]:
 
 def _content(file: str) -> Any:
     return gzip.open(file) if _compressed(file) else open(file, "rb")
-
-
-def has_rows(file: str) -> bool:
-    """Whether a CSV or parquet file has at least one row; True for a damaged file, which may have some."""
-    if file.lower().endswith(".parquet"):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            return bool(pq.read_metadata(file).num_rows)
-        except pa.ArrowException:
-            return True
-    with _readable(file), _content(file) as content:
-        records = csv.reader(TextIOWrapper(content, encoding="utf-8-sig", errors="replace", newline=""))
-        try:
-            return next(records, None) is not None and next(records, None) is not None
-        except csv.Error:  # a field is too long for the reader
-            return True
 
 
 # ---------------------------------------------------------------------- locked folders

@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from prade.data.public.joint import Prior as Prior
     from prade.estimating.base import fit_many as fit_many
     from prade.estimating.estimate import Estimate as Estimate
-    from prade.estimating.ide import IDE as IDE
     from prade.estimating.layout import Layout as Layout
     from prade.estimating.levels.estimates import Estimates as Estimates
+    from prade.estimating.paper_estimators import IDE as IDE
+    from prade.estimating.paper_estimators import TwoStage as TwoStage
     from prade.estimating.posterior_mode import MAP as MAP
-    from prade.estimating.two_stage import TwoStage as TwoStage
     from prade.release.release import Measurement as Measurement
 
 _HOMES = {
     "Estimate": "prade.estimating.estimate",
     "Estimates": "prade.estimating.levels.estimates",
-    "IDE": "prade.estimating.ide",
+    "IDE": "prade.estimating.paper_estimators",
     "Layout": "prade.estimating.layout",
     "MAP": "prade.estimating.posterior_mode",
     "Measurement": "prade.release.release",
     "Prior": "prade.data.public.joint",
-    "TwoStage": "prade.estimating.two_stage",
+    "TwoStage": "prade.estimating.paper_estimators",
     "fit_many": "prade.estimating.base",
 }
 

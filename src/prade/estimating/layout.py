@@ -4,7 +4,7 @@ Two exact savings, made once for a support and a workload and shared by all grou
 
 * *Collapse.* A row's multiplier depends on its cells alone, so rows that share all their cells move together: they
   are merged, their prior masses added, and the estimate's mass is divided among them as in the prior.
-* *Bundles.* Parts whose cells occur in few combinations are stored as one code (`prade.estimating.bundles`).
+* *Bundles.* Parts whose cells occur in few combinations are stored as one code (`prade.estimating.kernels`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +23,7 @@ from prade.core.errors import EstimationError
 from prade.data.public.joint import Joint
 from prade.estimating import kernels
 from prade.estimating.block_step import load
-from prade.estimating.bundles import NEGLIGIBLE, Bundles
-from prade.estimating.few_rows import ONE_IN, FewRows, worthwhile
-from prade.estimating.starts import Starts
-from prade.estimating.tilted import Tilted, normalised
+from prade.estimating.kernels import NEGLIGIBLE, Bundles, Tilted, normalised
 
 if TYPE_CHECKING:
     from prade.queries.workload import Workload
@@ -250,3 +248,75 @@ class Chunks:
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.threads, thread_name_prefix="prade")
+
+
+# ---------------------------------------------------------------------- where climbs start
+
+# Groups with the same prior start from the same masses, and so from the same masses of cells. These are worked out
+# once, and found again by the masses themselves, which are compared in full: what is shared is what each group would
+# work out for itself, to the last bit.
+
+
+MOST_KEPT = 4  # starts, and samples: groups come parent by parent, in a few threads
+
+
+class Starts:
+    """The starts of a layout that were used last."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: list[tuple[Floats, Tilted]] = []
+
+    def __reduce__(self) -> tuple[type[Starts], tuple[()]]:
+        return Starts, ()  # another process works them out again
+
+    def of(self, base: Floats, work_out: Callable[[], Tilted]) -> Tilted:
+        """The distribution with these masses: `work_out` is called if it is not among those kept."""
+        with self._lock:
+            for masses, found in reversed(self._kept):
+                if np.array_equal(masses, base):
+                    return found
+        found = work_out()
+        with self._lock:
+            self._kept = [*self._kept[1 - MOST_KEPT :], (base, found)]
+        return found
+
+
+# ---------------------------------------------------------------------- few rows that stand for many
+
+# A systematic sample of a layout's rows, drawn as the rows of a curvature are (`Bundles.sampled`), so that every cell
+# with mass keeps some. A climb on these rows ends close to the optimum on all rows and takes a fraction of the time;
+# two or three passes over all rows are then enough, and their certificate is the one that counts.
+
+
+Sample = TypeVar("Sample")
+
+ONE_IN = 4  # rows: with one in eight, the climb on all rows takes one pass more
+FEWEST = 2**15  # rows of a sample
+
+
+def worthwhile(rows: int) -> bool:
+    """Whether a layout has enough rows for a climb to begin with few of them."""
+    return rows >= ONE_IN * FEWEST
+
+
+class FewRows(Generic[Sample]):
+    """The samples that were used last, by the start of the groups that share them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: list[tuple[Tilted, Sample]] = []
+
+    def __reduce__(self) -> tuple[type[FewRows[Any]], tuple[()]]:
+        return FewRows, ()  # another process draws them again
+
+    def of(self, start: Tilted, draw: Callable[[], Sample]) -> Sample:
+        """The sample for this start: `draw` is called if it is not among those kept."""
+        with self._lock:
+            for known, found in reversed(self._kept):
+                if known is start:
+                    return found
+        found = draw()
+        with self._lock:
+            self._kept = [*self._kept[1 - MOST_KEPT :], (start, found)]
+        return found

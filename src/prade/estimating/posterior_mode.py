@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +14,6 @@ from prade.estimating.base import Answers, check, check_limits, hopeless, settin
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate
 from prade.estimating.layout import Layout
-from prade.estimating.prior_worth import prior_worth
 from prade.estimating.solvers import LBFGSB, BlockAscent, Newton, Solver, Tolerance, best_solver
 from prade.release.release import Measurement
 
@@ -27,7 +26,7 @@ class MAP:
                                 + sum_k (total^2 / 2 sigma_k^2) |W_k q - y_k|_2^2         (Gaussian)
 
     y_k are the noisy counts over `total`. `n0` is how many rows of the table the prior is worth: a number, or "auto"
-    (empirical Bayes, see `prade.estimating.prior_worth`), which is multiplied by `trust`. `loss="squared"` uses the
+    (empirical Bayes, see `prior_worth`), which is multiplied by `trust`. `loss="squared"` uses the
     second form, with the noise's variance, for Laplace answers too. Answers of scale 0 are met exactly. `limit` bounds
     every noisy cell's multiplier: no answer may raise or lower the rows of its cell by more than a factor e^limit, as
     an answer far from the prior would otherwise do, at the cost of all others (Huber's loss instead of the square).
@@ -108,3 +107,62 @@ class MAP:
         limit = np.inf if self.limit is None else self.limit
         high = np.where(noisy, np.minimum(bound, limit), np.inf)
         return Dual(answers.layout, answers.y, variance, -high, high)
+
+
+# ---------------------------------------------------------------------- n0 by empirical Bayes, on the careful side
+
+
+SMALLEST, LARGEST = 1e-2, 1e8  # from a prior that hardly counts to one that outweighs any table
+STRIDE = 8  # of the first look at the grid
+DOUBT = 3.0  # nats of log-likelihood: evidence of 20 to 1 before the prior is trusted less
+
+
+def prior_worth(answers: Answers) -> float:
+    """The largest n0 that the noisy answers do not contradict.
+
+    n0 KL(q || p) is, to second order, the log density of a q whose cell masses vary by s (1 - s) / n0 around the
+    prior's s. The prior's errors are uneven, though: a few cells are far off, most are not. So the
+    answers are modelled with a long-tailed deviation of that variance, plus the noise by its own law:
+
+        y_i - s_i = Laplace(a_i) + noise_i,      2 a_i^2 = s_i (1 - s_i) / n0
+
+    The result is not the most likely n0 but the largest within `DOUBT` nats of it: where noise drowns the deviations
+    every large n0 fits as well, and the estimate stays the prior.
+    """
+    s = answers.layout.prior_masses
+    used = (s > 0) & (s < 1)
+    if not used.any():
+        return LARGEST
+    x = np.abs(answers.y - s)[used]
+    unit = np.sqrt(s * (1 - s) / 2)[used]
+    scale = np.concatenate([m.scale for m in answers.measurements])[used] / answers.total
+    laws = list(dict.fromkeys(m.law for m in answers.measurements))
+    law_of = np.concatenate([np.full(len(m.counts), laws.index(m.law)) for m in answers.measurements])[used]
+
+    def log_likelihood(log_n0: float) -> float:
+        a = unit * np.exp(-log_n0 / 2)
+        terms = np.choose(law_of, [law.log_density_beside(x, a, scale) for law in laws])
+        return float(terms.sum())
+
+    grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 231)  # steps of ten percent
+    careful = grid[last_likely(lambda k: log_likelihood(float(grid[k])), len(grid))]
+    return min(float(np.exp(careful)), LARGEST)
+
+
+def last_likely(log_likelihood: Callable[[int], float], size: int) -> int:
+    """The last of `size` numbers whose likelihood is within `DOUBT` of the largest.
+
+    Every eighth is looked at, then all around the largest and after the last that is likely enough: with one hill, the
+    result is that of looking at all.
+    """
+    found: dict[int, float] = {k: log_likelihood(k) for k in (*range(0, size, STRIDE), size - 1)}
+
+    def look_at(first: int, last: int) -> None:
+        found.update({k: log_likelihood(k) for k in range(max(first, 0), min(last, size)) if k not in found})
+
+    top = max(found, key=found.__getitem__)
+    look_at(top - STRIDE + 1, top + STRIDE)
+    least = max(found.values()) - DOUBT
+    last = max(k for k, value in found.items() if value >= least)
+    look_at(last + 1, last + STRIDE)
+    return max(k for k, value in found.items() if value >= least)

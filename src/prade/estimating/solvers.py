@@ -18,9 +18,8 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.estimating.block_step import ascend_bundle
-from prade.estimating.dual import Certificate, Dual
-from prade.estimating.quadratic import Quadratic
-from prade.estimating.tilted import Tilted
+from prade.estimating.dual import Certificate, Dual, Quadratic
+from prade.estimating.kernels import Tilted
 
 MOST_CELLS_FOR_NEWTON = 2000  # the dense curvature then takes 32 MB, its factorisation some hundred milliseconds
 
@@ -159,7 +158,7 @@ class Newton:
     correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
     dropped for a sweep of block ascent, which always climbs and brings q to where the model is good; so the first step
     is some sweeps, too. Where there are many rows and all answers are noisy, the first step is a climb on few of them
-    (`prade.estimating.few_rows`). A curvature that served well serves again: a pass over the rows takes less time than
+    (`prade.estimating.layout`). A curvature that served well serves again: a pass over the rows takes less time than
     a new matrix and its factorisation.
     """
 

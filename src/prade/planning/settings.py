@@ -26,7 +26,7 @@ class Settings:
     by their noise; "two-stage" and "ide" are the paper's, and use the raw answers. posterior: "laplace" smooths answers
     under the law of Laplace noise, "linear" as if that noise were Gaussian; with Gaussian noise both are the same.
     support: how many public rows estimates from smoothed answers start from, if the table has half as many more; 0
-    takes all of them (`prade.estimating.levels.thinning`). extra: share of the prior's weight on rows of no public
+    takes all of them (`prade.estimating.levels.public_cells`). extra: share of the prior's weight on rows of no public
     person: all other rows of a small domain, or crossings of public rows. unseen: whether values that no public row
     has, but that the answers show, get rows too (`prade.estimating.levels.added_rows`). change: by how much a group is
     expected to differ from its own public rows, as a share of the variance between public groups; answers that say more

@@ -25,13 +25,11 @@ from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
-from prade.estimating.levels.benchmarking import added_up
-from prade.estimating.levels.cell_counts import interval
-from prade.estimating.levels.error_bars_of_sums import sum_variances
-from prade.estimating.levels.group_prior import HANDED_ON
-from prade.estimating.levels.kept_estimates import shared_estimates
+from prade.estimating.levels.cell_counts import interval, sum_variances
+from prade.estimating.levels.estimates import shared_estimates
+from prade.estimating.levels.foundation import HANDED_ON
 from prade.estimating.levels.public_cells import Cells
-from prade.estimating.levels.published import variance_of_sums
+from prade.estimating.levels.totals import added_up, variance_of_sums
 from prade.planning.invariants import possible_cells
 from prade.queries.parts import Marginal, Part
 

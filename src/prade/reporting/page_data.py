@@ -39,8 +39,8 @@ whole table, a level of one group.
     map          null or {"width", "height", "paths": {group: SVG path}, "others": SVG paths of outlines that belong to
                  no group, "view", "key", "without", "unused", "lack"}
     statuses     {status: what it means}, of those that occur in "technical"
-    budget       for each level {"name", "groups", "asks": [...]}, and
-    promise      as `prade.reporting.statements.promise_of` gives them
+    budget       for each level {"name", "groups", "asks": [...]} (`prade.reporting.statements.budget_of`)
+    promise      {"meaning", "promise", "account", "targets", "copies"}
     provenance   {"versions": {name: version}, "public": [{"file", "hash"}], "publicRows", "plan", "seed", "ledger",
                  "labels": null or {"file", "hash"} of labels that were given after measuring,
                  "cite": {"sentence", "bibtex"}} (`prade.reporting.statements`)
@@ -61,13 +61,21 @@ from prade.core.execution import Execution, several
 from prade.data.declare.display import described
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
-from prade.estimating.levels.basis import basis
+from prade.estimating.levels.asked_rows import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE, interval
 from prade.estimating.levels.error_bars import AT_ONCE
 from prade.queries.parts import Marginal
 from prade.reporting.facts import Facts, Precision, View, cells_of, deviations, precision_of
 from prade.reporting.html import packed
-from prade.reporting.statements import caveats_of, headline_of, methodology_of, promise_of, provenance_of, tiles_of
+from prade.reporting.statements import (
+    budget_of,
+    caveats_of,
+    headline_of,
+    methodology_of,
+    promise_of,
+    provenance_of,
+    tiles_of,
+)
 from prade.reporting.truth import truth_data
 from prade.reporting.use_and_care import Situation, measured_columns, unseen_values, use_and_care
 
@@ -102,7 +110,7 @@ def data_of(
     for view in facts.views:
         precisions.append(precision_of(estimates, columns, view, kept))
         execution.tell("standard errors", len(precisions), len(facts.views))
-    rows, promise = len(facts.rows["synthetic"]), promise_of(release, copied)
+    rows = len(facts.rows["synthetic"])
     diagnosis = diagnosed(plan, release.noisy, estimates.public.observed, threads=execution.threads)
     use, careful = use_and_care(_situation(estimates, facts, precisions, copied, diagnosis))
     views = [_view(estimates, facts, precision) for precision in precisions]
@@ -123,8 +131,8 @@ def data_of(
         "largestPair": largest_pair,
         "map": None if shapes is None else _map(estimates, facts, shapes),
         "statuses": {status.value: status.advice for status in Status if status.value in statuses},
-        "budget": promise["levels"],
-        "promise": promise,
+        "budget": budget_of(plan),
+        "promise": promise_of(release, copied),
         "provenance": provenance_of(estimates, seed, rows),
         "methodology": methodology_of(estimates, rows, seed),
         "truth": truth and truth_data(estimates, truth, copied=copied, execution=execution),

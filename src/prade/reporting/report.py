@@ -18,8 +18,7 @@ from prade.core.errors import DataError
 from prade.core.execution import Execution
 from prade.core.files import replace_file
 from prade.data.read.files import copied_share, schema_of
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.release.derived_files import KEPT_ROWS, check_kept, is_kept, kept_rows
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of

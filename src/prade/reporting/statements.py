@@ -1,4 +1,4 @@
-"""The top of the page: one sentence, four tiles, and what the rehearsal warned of."""
+"""What the page says about a release: headline and tiles, questions and noise, provenance, and the methodology."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from prade.privacy.protection import Unit
     from prade.release.release import Release
 
+KINDS = (TOTAL, "one-way tables", "two-way tables")  # of questions, in the legend of page/report_budget.js
+LIBRARIES = ("prade", "numpy", "scipy", "numba", "pyarrow")
 MEASURE = "Measure: "  # the advice that the tiles give in numbers
 NOT_REHEARSED = (
     "This plan was not rehearsed on public rows: how much nearer to the truth than the public table its result is was "
@@ -135,22 +137,27 @@ def _tile(title: str, value: str, note: str, tone: str = "plain") -> dict[str, s
 
 
 def promise_of(release: Release, copied: float | None = None) -> dict[str, Any]:
-    """Data set, date, promise, cost, and the questions of each level; `copied` is the share of copied public rows."""
+    """The promise and the ledger's account of it; `copied` is the share of synthetic rows that are public rows."""
     plan = release.plan
     return {
-        "dataset": plan.dataset,
-        "made": str(read_manifest(release.path)["made"])[:10],
-        "plan": plan.hash,
-        "budget": str(plan.budget),
         "meaning": meaning(plan.budget, plan.unit.neighbours),
         "promise": plan.promise(),
         "account": read_account(release.path),
-        "groups": len(plan.groups),
-        "expected": None if plan.expected is None else str(plan.expected),
         "targets": [] if plan.expected is None else [asdict(each) for each in plan.expected.targets],
         "copies": copies_in_words(copied),
-        "levels": [_level(plan, level) for level in range(len(plan.levels))],
     }
+
+
+def budget_of(plan: Plan) -> list[dict[str, Any]]:
+    """For each level its questions, their cost and their noise."""
+    return [
+        {
+            "name": level.name,
+            "groups": len(plan.groupings[number]),
+            "asks": [_ask(plan, question) for question in plan.questions if question.level == number],
+        }
+        for number, level in enumerate(plan.levels)
+    ]
 
 
 def once_in_twenty(law: NoiseLaw, scale: Fraction) -> int:
@@ -163,35 +170,21 @@ def once_in_twenty(law: NoiseLaw, scale: Fraction) -> int:
     return math.ceil(float(scale) * law.exceeded(0.05))
 
 
-def _level(plan: Plan, level: int) -> dict[str, Any]:
-    return {
-        "name": plan.levels[level].name,
-        "groups": len(plan.groupings[level]),
-        "asks": [_ask(plan, question) for question in plan.questions if question.level == level],
-    }
-
-
 def _ask(plan: Plan, question: Question) -> dict[str, Any]:
     off = once_in_twenty(question.law, question.scale)
     start = "The number of rows" if question.is_total else f"Each count in {asked(question)}"
+    kind = TOTAL if question.is_total else f"{question.noun}s"
     return {
-        "kind": _kind(question),
+        "kind": kind if kind in KINDS else "other questions",
         "what": asked(question),
         "parts": question.names(),
         "cells": question.cells,
         "share": float(question.share.amounts[0] / plan.noise_budget.amounts[0]),
-        "price": str(question.share).partition(" (")[0],
+        "price": short(question.share),
         "law": question.law.capitalize(),
         "scale": f"{float(question.scale):,.4g}",
         "words": f"{start} is off by more than {many(off, 'row')} at most once in 20 times.",
     }
-
-
-def _kind(question: Question) -> str:
-    """Which of the kinds that the page's legend distinguishes (page/budget.js)."""
-    if question.is_total:
-        return TOTAL
-    return f"{question.noun}s" if question.noun in ("one-way table", "two-way table") else "other questions"
 
 
 def asked(question: Question) -> str:
@@ -200,17 +193,15 @@ def asked(question: Question) -> str:
         return f"the {TOTAL}"
     if question.noun == "part":
         return f"{many(len(question.parts), 'set')} of queries"
-    return (
-        many(len(question.parts), question.noun) if len(question.parts) > 1 else f"the table of {question.names()[0]}"
-    )
-
-
-LIBRARIES = ("prade", "numpy", "scipy", "numba", "pyarrow")
+    one = f"the table of {question.names()[0]}"
+    return one if len(question.parts) == 1 else many(len(question.parts), question.noun)
 
 
 def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str, Any]:
     """Everything that is needed to make the release's estimates and rows again, and to cite them."""
     release = estimates.release
+    claim = claim_of(read_manifest(release.path))
+    paid = claim.origin
     return {
         "versions": {
             "measured": dict(read_manifest(release.path).get("versions", {})),
@@ -221,7 +212,12 @@ def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str
         "plan": release.plan.hash,
         "labels": None if release.labels is None else {"file": LABELS, "hash": release.labels},
         "seed": seed,
-        "ledger": _ledger(release),
+        "ledger": {
+            "entry": paid.entry,
+            "ledger": paid.ledger,
+            "hash": paid.hash,
+            "measurements": claim.measurements_hash,
+        },
         "cite": cite(release, rows),
     }
 
@@ -234,18 +230,6 @@ def public_files(plan: Plan) -> list[dict[str, str | None]]:
     return [{"file": Path(file).name, "hash": digest} for file, digest in zip(plan.public.files, hashes, strict=True)]
 
 
-def _ledger(release: Release) -> dict[str, Any]:
-    """The entry that paid for the release, and the ledger that has it."""
-    claim = claim_of(read_manifest(release.path))
-    origin = claim.origin
-    return {
-        "entry": origin.entry,
-        "ledger": origin.ledger,
-        "hash": origin.hash,
-        "measurements": claim.measurements_hash,
-    }
-
-
 def cite(release: Release, rows: int) -> dict[str, str]:
     """How to cite the synthetic rows: a sentence, and an entry for BibTeX."""
     plan, made = release.plan, made_on(release)
@@ -253,8 +237,7 @@ def cite(release: Release, rows: int) -> dict[str, str]:
     note = f"{many(rows, 'row')}, {short(plan.budget)}, plan {plan.hash[:16]}, made with prade {version('prade')}"
     key = re.sub(r"[^a-z0-9]+", "-", plan.dataset.casefold()).strip("-") or "release"
     fields = {"title": title, "year": made[:4], "note": note}
-    lines = [f"  {name} = {{{_escaped(value)}}}" for name, value in fields.items()]
-    body = ",\n".join(lines)
+    body = ",\n".join(f"  {name} = {{{_escaped(value)}}}" for name, value in fields.items())
     return {"sentence": f"{title} ({made}). {note}.", "bibtex": f"@misc{{{key}-{made[:4]},\n{body}\n}}"}
 
 

@@ -18,7 +18,7 @@ from prade.core.errors import many
 from prade.data.declare.display import display_texts
 from prade.data.declare.schema import Rule
 from prade.data.read.files import copies_in_words
-from prade.estimating.levels.unseen_cells import FALSE_ALARM
+from prade.estimating.levels.added_rows import FALSE_ALARM
 from prade.planning.invariants import not_protected
 from prade.planning.plan import columns_left_out
 from prade.queries.parts import Marginal
@@ -116,11 +116,7 @@ def named(names: Sequence[str]) -> str:
     return " and ".join(names[:NAMED]) + (" among them" if len(names) > NAMED else "")
 
 
-# ---------------------------------------------------------------------- use it for
-
-
 def measured_by_group(now: Situation) -> str | None:
-    """Columns that were measured at the last level, and precisely."""
     mine = now.measured_columns(narrow=True)
     if not mine:
         return None
@@ -128,14 +124,12 @@ def measured_by_group(now: Situation) -> str | None:
 
 
 def narrow_by_group(now: Situation) -> str | None:
-    """Intervals at the last level that are narrow."""
     if now.relative is None or now.relative > NARROW or not now.grouped:
         return None
     return f"Counts of common values {now.where}: {_reach(now.relative)}"
 
 
 def narrow_for_everybody(now: Situation) -> str | None:
-    """Intervals of the whole table that are narrow."""
     if now.relative_whole is None or now.relative_whole > NARROW:
         return None
     whom = "for all groups together" if now.grouped else "of common values"
@@ -143,7 +137,6 @@ def narrow_for_everybody(now: Situation) -> str | None:
 
 
 def measured_pairs(now: Situation) -> str | None:
-    """Pairs of columns that were measured."""
     pairs = _pairs(now.plan)
     if not pairs:
         return None
@@ -152,29 +145,22 @@ def measured_pairs(now: Situation) -> str | None:
 
 
 def rules_hold(now: Situation) -> str | None:
-    """Rules that all rows obey."""
     rules = [each.rule for each in now.plan.invariants if isinstance(each, Rule)]
     return f"Rows that make sense: every synthetic row obeys {'; '.join(rules)}." if rules else None
 
 
 def published_rows(now: Situation) -> str | None:
-    """Numbers of rows that are published."""
     known = published_levels(now.plan)
     return f"Numbers of rows {known}: they are the published ones, exactly." if known else None
 
 
-# ---------------------------------------------------------------------- be careful with
-
-
 def harmful(now: Situation) -> str | None:
-    """A release that is expected to be worse than the public table."""
     if not now.harmful:
         return None
     return "Everything: rehearsals expected the public table alone to be nearer to the truth than this release."
 
 
 def not_measured(now: Situation) -> str | None:
-    """Columns that were not measured at all."""
     left_out = columns_left_out(now.plan)
     if not left_out:
         return None
@@ -186,7 +172,6 @@ def not_measured(now: Situation) -> str | None:
 
 
 def measured_above(now: Situation) -> str | None:
-    """Columns that were measured at levels above the last one only."""
     levels = {level.name: level for level in now.plan.levels}
     last, above = now.plan.levels[-1].name, dict[str, list[str]]()
     for name, where in measured_columns(now.plan).items():
@@ -203,7 +188,6 @@ def measured_above(now: Situation) -> str | None:
 
 
 def wrong_above(now: Situation) -> str | None:
-    """Columns that the public table is wrong about, and that were measured at levels above the last one only."""
     if not now.drifted:
         return None
     return (
@@ -214,7 +198,6 @@ def wrong_above(now: Situation) -> str | None:
 
 
 def small_groups(now: Situation) -> str | None:
-    """Groups that have fewer rows than the noise in one count may be off by."""
     asked = [each for each in now.plan.questions if each.level == len(now.plan.levels) - 1 and not each.is_total]
     if not asked or not now.grouped:
         return None
@@ -232,7 +215,6 @@ def small_groups(now: Situation) -> str | None:
 
 
 def wide_columns(now: Situation) -> str | None:
-    """Columns that were measured at the last level, but not precisely."""
     mine = now.measured_columns(narrow=False)
     if not mine:
         return None
@@ -244,7 +226,6 @@ def wide_columns(now: Situation) -> str | None:
 
 
 def wide_by_group(now: Situation) -> str | None:
-    """Intervals at the last level that are wide."""
     if now.relative is None or now.relative <= NARROW:
         return None
     advice = "Look at the interval, and add up groups where you can." if now.grouped else "Look at the interval."
@@ -252,7 +233,6 @@ def wide_by_group(now: Situation) -> str | None:
 
 
 def pairs_not_measured(now: Situation) -> str | None:
-    """Pairs of columns that were not measured."""
     columns = now.plan.schema.coded
     every, pairs = len(columns) * (len(columns) - 1) // 2, _pairs(now.plan)
     if every <= len(pairs):
@@ -265,7 +245,6 @@ def pairs_not_measured(now: Situation) -> str | None:
 
 
 def outside_support(now: Situation) -> str | None:
-    """Combinations that no public row has; values that the answers show but no public row has."""
     if now.unseen:
         return (
             f"{named(list(now.unseen))}: private rows have such values, by the noisy answers (wrong at most once in "
@@ -286,12 +265,10 @@ def outside_support(now: Situation) -> str | None:
 
 
 def exact_and_unprotected(now: Situation) -> str | None:
-    """Facts that come from the private table and are not protected."""
     return not_protected(now.plan.invariants)
 
 
 def copies(now: Situation) -> str | None:
-    """Synthetic rows that are public rows."""
     if now.copied is None or now.copied < MOSTLY:
         return None
     return f"Single rows: {copies_in_words(now.copied)} A row tells about no person of the private table."

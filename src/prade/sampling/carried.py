@@ -33,8 +33,7 @@ from prade.core.errors import DataError, Remedy
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.files import HEADER
 from prade.data.read.tables import parquet_schema, table_suffix, write_table
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.planning.plan import Plan, public_of
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload

@@ -22,7 +22,7 @@ from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
 from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Joint
-from prade.estimating.levels.error_bars_of_sums import sum_variances
+from prade.estimating.levels.cell_counts import sum_variances
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.totals import FEWEST_ROWS
 from prade.planning.plan import Plan

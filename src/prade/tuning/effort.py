@@ -23,8 +23,8 @@ from prade.core.errors import PradeError
 from prade.core.execution import EFFORT, Progress, most_seconds
 from prade.data.declare.groups import Groups
 from prade.estimating.levels.answers import parts_of
-from prade.estimating.levels.blocks import blocks_of
-from prade.estimating.levels.thinning import WORTHWHILE
+from prade.estimating.levels.public_cells import WORTHWHILE
+from prade.estimating.levels.variation import blocks_of
 from prade.estimating.solvers import MOST_CELLS_FOR_NEWTON
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings

@@ -31,7 +31,7 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Rule
 from prade.data.public.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
-from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
+from prade.estimating.levels.level_smoothing import RowsFromTables, joined_with_counted
 from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
 from prade.planning.questions import Question

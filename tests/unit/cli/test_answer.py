@@ -14,8 +14,8 @@ from prade import Ask, Column, Level, Release, Schema, Workload
 from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.data.public.public import Public
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.estimating.levels.labelled_tables import with_labels
+from prade.estimating.levels.answer_tables import with_labels
+from prade.estimating.levels.estimates import estimates_of, kept_estimates
 from worlds.plans import plan_of
 from worlds.releases import invented, write_folder
 from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS

@@ -20,7 +20,7 @@ from prade.cli import release_commands as commands_release
 from prade.cli.main import text_table
 from prade.data.public.table import PublicFiles
 from prade.data.read.tables import read_table, write_table
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_like
 
 cli.every_command()
@@ -676,7 +676,7 @@ def test_estimates_are_not_made_for_a_folder_that_cannot_keep_them(monkeypatch, 
     (bare / "estimates.parquet").unlink()
     monkeypatch.setattr(os, "access", lambda place, _: str(place) != str(bare))
     monkeypatch.setattr(
-        "prade.estimating.levels.kept_estimates.estimates_of", lambda *_, **__: pytest.fail("it worked for nothing")
+        "prade.estimating.levels.estimates.estimates_of", lambda *_, **__: pytest.fail("it worked for nothing")
     )
     for command in (["estimate", bare], ["sample", bare, "-o", tmp_path / "a.csv"], ["answer", bare, "AGE >= 65"]):
         assert f"you don't have permission to write to {bare}" in complaint(*command)

@@ -9,8 +9,7 @@ from prade.cli.main import every_command
 from prade.cli.options import Where
 from prade.core.execution import cores
 from prade.data.read.tables import read_table, write_table
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.release.derived_files import SYNTHETIC
 from worlds.commands import call
 from worlds.many_places import bits, public, public_table, release

@@ -15,7 +15,7 @@ import pytest
 
 import prade
 from prade import DataError, Plan, Synthesizer, Unit, Workload
-from prade.core.files import BLOCK, OPENING, content_hash, find_duplicate, refuse_duplicates
+from prade.core.files import OPENING, content_hash, find_duplicate, refuse_duplicates
 from prade.data.public.table import PublicFiles
 from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
@@ -131,11 +131,11 @@ def test_whatever_follows_a_header_is_compared(here, rows):
     assert find_duplicate([["a.csv"], ["b.csv"]]) == ("a.csv", "b.csv")
 
 
-@pytest.mark.parametrize("place", [3, OPENING - 1, OPENING, BLOCK + 7, -1])
+@pytest.mark.parametrize("place", [3, OPENING - 1, OPENING, 2**20 + 7, -1])
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 def test_one_byte_makes_another_file(here, place, suffix):
     """Wherever it is: in the opening, beyond it, at the end; with the same size or another one."""
-    text = bytearray(b"AGE\n" + b"17\n" * BLOCK)
+    text = bytearray(b"AGE\n" + b"17\n" * 2**20)
     (here / "a.csv").write_bytes(text)
     text[place] = ord("9")
     other = here / f"b{suffix}"

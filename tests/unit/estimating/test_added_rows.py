@@ -18,11 +18,9 @@ from prade.data.public.table import PublicTable
 from prade.data.read.files import copied_share
 from prade.data.read.tables import read_table
 from prade.estimating.levels import added_rows
-from prade.estimating.levels.added_rows import with_extra, with_shown
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.added_rows import ShownCell, shown_cells, with_extra, with_shown
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
-from prade.estimating.levels.unseen_cells import ShownCell, shown_cells
 from prade.planning.invariants import rules_of
 from prade.planning.settings import Settings
 from prade.queries.parts import Marginal

@@ -10,17 +10,15 @@ from prade import Ask, Budget, Column, EstimationError, Groups, Level, PradeErro
 from prade.core.execution import Execution, several
 from prade.data.public.joint import encode
 from prade.data.public.public import Public
-from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
-from prade.estimating.levels.blocks import blocks
 from prade.estimating.levels.descent import Descent, LevelGroups, Parent
-from prade.estimating.levels.group_prior import GroupPriors
+from prade.estimating.levels.foundation import GroupPriors
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE
-from prade.estimating.levels.public_cells import PublicCells
-from prade.estimating.levels.thinning import Support
+from prade.estimating.levels.public_cells import PublicCells, Support
 from prade.estimating.levels.totals import smooth_totals
+from prade.estimating.levels.variation import blocks
+from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
-from prade.estimating.two_stage import TwoStage
 from prade.examples import census_like
 from prade.planning.settings import Settings
 from worlds.plans import plan_of
@@ -385,8 +383,8 @@ def test_a_part_too_large_for_one_block_is_smoothed_in_pieces(monkeypatch):
     release = release_of(plan, table, 6)
     whole = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC).estimates()]
     raw = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC, estimator=MAP(n0=10.0)).estimates()]
-    monkeypatch.setattr("prade.estimating.levels.blocks.MOST_SMOOTHED", 5)
-    monkeypatch.setattr("prade.estimating.levels.blocks.PIECE", 4)
+    monkeypatch.setattr("prade.estimating.levels.variation.MOST_SMOOTHED", 5)
+    monkeypatch.setattr("prade.estimating.levels.variation.PIECE", 4)
     pieces = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC).estimates()]
     far = [np.abs(np.array(each) - np.array(whole)).sum() for each in (pieces, raw)]
     assert 0 < far[0] < 0.7 * far[1]

@@ -8,8 +8,7 @@ import pytest
 from prade import Column, Level, Schema, Settings, Workload
 from prade.data.public.joint import encode
 from prade.data.public.public import Public
-from prade.estimating.levels.cell_counts import NINETY_FIVE
-from prade.estimating.levels.direct_sums import direct_variances
+from prade.estimating.levels.cell_counts import NINETY_FIVE, direct_variances
 from prade.estimating.levels.estimates import Estimates
 from prade.queries.query import parse
 from worlds.plans import plan_of

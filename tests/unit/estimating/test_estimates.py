@@ -14,8 +14,7 @@ from prade.data.public.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.error_bars import errors
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.totals import estimated_totals_variance
 from prade.planning.settings import Settings
 from prade.queries.query import expect, parse
@@ -279,7 +278,7 @@ def test_blocks_do_not_hide_each_other(monkeypatch):
         return found.levels[-1].fitted.shape[1], [found.answer(each, by="STATE")["sd"].to_numpy() for each in queries]
 
     one, whole = deviations()
-    monkeypatch.setattr("prade.estimating.levels.blocks.MOST_SMOOTHED", 4)
+    monkeypatch.setattr("prade.estimating.levels.variation.MOST_SMOOTHED", 4)
     several, pieces = deviations()
     assert several > one == 1
     np.testing.assert_allclose(pieces, whole, rtol=0.35)

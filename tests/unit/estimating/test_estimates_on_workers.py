@@ -14,12 +14,11 @@ import pytest
 from prade import DataError, Release
 from prade.core.execution import Execution, WorkersError
 from prade.data.public.public import open_mapped, save_mapped
-from prade.estimating.levels import descent, finished_groups
+from prade.estimating.levels import descent, group_fits
 from prade.estimating.levels.descent import Descent
-from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.foundation import shared_foundation
 from prade.estimating.levels.group_fits import Made, batches_of, estimated
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.settings import Settings
 from prade.release.derived_files import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
 from worlds.many_places import PLACES, STATES, bits, public, release
@@ -86,11 +85,11 @@ import sys
 from pathlib import Path
 from prade import Release
 from prade.core.execution import Execution
-from prade.estimating.levels import finished_groups
-from prade.estimating.levels.kept_estimates import estimates_of
+from prade.estimating.levels import group_fits
+from prade.estimating.levels.estimates import estimates_of
 from worlds.many_places import public
 
-finished_groups.KEEP_EVERY = finished_groups.SHARE_OF_TIME = 0.0
+group_fits.KEEP_EVERY = group_fits.SHARE_OF_TIME = 0.0
 
 def told(what, done, number):
     print(done, flush=True)
@@ -163,8 +162,8 @@ def test_a_damaged_file_of_groups_is_not_used(unfinished):
 
 def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path, monkeypatch):
     made = release(tmp_path / "release")
-    monkeypatch.setattr(finished_groups, "KEEP_EVERY", 0.0)
-    monkeypatch.setattr(finished_groups, "SHARE_OF_TIME", 0.0)
+    monkeypatch.setattr(group_fits, "KEEP_EVERY", 0.0)
+    monkeypatch.setattr(group_fits, "SHARE_OF_TIME", 0.0)
     kept = []
 
     def full(folder, batch, suffix):
@@ -173,9 +172,9 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path, monkeypatch)
             raise DataError("the disk is full")
         return real(folder, batch, suffix)
 
-    real = finished_groups.keep_batch
+    real = group_fits.keep_batch
     with monkeypatch.context() as patched:
-        patched.setattr(finished_groups, "keep_batch", full)
+        patched.setattr(group_fits, "keep_batch", full)
         with pytest.raises(DataError, match="the disk is full"):
             estimates_of(made, PUBLIC)
     assert len(list((made.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))) == 10
@@ -193,8 +192,8 @@ def test_public_rows_that_cannot_be_written_are_a_clear_error_and_finished_group
 
     with monkeypatch.context() as patched:
         patched.setattr(type(PUBLIC), "save", full)
-        patched.setattr(finished_groups, "KEEP_EVERY", 0.0)
-        patched.setattr(finished_groups, "SHARE_OF_TIME", 0.0)
+        patched.setattr(group_fits, "KEEP_EVERY", 0.0)
+        patched.setattr(group_fits, "SHARE_OF_TIME", 0.0)
         with pytest.raises(DataError, match=r"cannot be written \(No space left on device\): make room"):
             estimates_of(made, PUBLIC, Settings(n0=30.0))
     assert list((made.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))

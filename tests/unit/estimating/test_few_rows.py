@@ -7,9 +7,8 @@ import pytest
 
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
-from prade.estimating import few_rows
-from prade.estimating.few_rows import ONE_IN
-from prade.estimating.layout import Layout
+from prade.estimating import layout as few_rows
+from prade.estimating.layout import ONE_IN, Layout
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.solvers import climb
 from prade.release.release import Measurement

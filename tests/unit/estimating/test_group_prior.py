@@ -5,7 +5,7 @@ import pytest
 
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.data.public.public import Public
-from prade.estimating.levels.group_prior import HANDED_ON, GroupPriors
+from prade.estimating.levels.foundation import HANDED_ON, GroupPriors
 from prade.planning.settings import Settings
 from worlds.plans import plan_of
 from worlds.survey import PLACE, SEX, STATE

@@ -9,7 +9,7 @@ from scipy.special import lambertw, wrightomega
 
 from prade.core.compiled import systematic
 from prade.estimating import block_step, kernels
-from prade.estimating.quadratic import coordinate_sweeps, maximise_in_box
+from prade.estimating.dual import coordinate_sweeps, maximise_in_box
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prade.core.arrays
-import prade.estimating.bundles
+import prade.estimating.kernels
 from prade import EstimationError, Schema, Workload
 from prade.core.arrays import distinct_rows
 from prade.data.public.joint import Coded, Prior
-from prade.estimating.bundles import choose_bundles
+from prade.estimating.kernels import choose_bundles
 from prade.estimating.layout import Layout
 from prade.queries.parts import Marginal
 from prade.queries.workload import Cells
@@ -114,7 +114,7 @@ def test_bundled_codes_lead_back_to_their_parts(seed, largest):
     sizes = [int(n) for n in generator.integers(1, 6, int(generator.integers(1, 7)))]
     cells = [generator.integers(0, n + 1, 30).astype(np.uint8) for n in sizes]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", largest)
+        patch.setattr(prade.estimating.kernels, "LARGEST_BUNDLE", largest)
         bundles = choose_bundles(cells, sizes)
     assert sorted(k for bundle in bundles for k in bundle.parts.tolist()) == list(range(len(sizes)))
     for bundle in bundles:
@@ -171,7 +171,7 @@ def test_collapse_can_be_left_out():
 @pytest.mark.parametrize("parts", [1, 3, 4, 5, 8, 11])
 def test_any_number_of_bundles_is_passed_over(parts, monkeypatch):
     """Bundles are taken four at a time, and then those that are left one by one; rows beyond a tile, too."""
-    monkeypatch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", 1)
+    monkeypatch.setattr(prade.estimating.kernels, "LARGEST_BUNDLE", 1)
     generator = np.random.default_rng(parts)
     schema = Schema.from_mbi({f"c{k}": 3 for k in range(parts)})
     codes = {name: generator.integers(0, 3, 1500).astype(np.uint8) for name in schema.coded}
@@ -194,7 +194,7 @@ def test_evaluation_agrees_with_dense_numpy(seed, size, collapse, largest):
     prior = random_prior(generator, zeros=0.3)
     parts = random_parts(generator, prior.schema)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", largest)
+        patch.setattr(prade.estimating.kernels, "LARGEST_BUNDLE", largest)
         layout = Layout(prior, Workload(prior.schema, parts), collapse=collapse)
     matrix = dense(prior, parts)
     multipliers = size * generator.choice([-1.0, 1.0, generator.random()], layout.n_cells)

@@ -9,10 +9,10 @@ from prade import Schema, Workload
 from prade.data.public.joint import Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
-from prade.estimating.posterior_mode import MAP
-from prade.estimating.prior_worth import (
+from prade.estimating.posterior_mode import (
     DOUBT,
     LARGEST,
+    MAP,
     SMALLEST,
     last_likely,
     prior_worth,

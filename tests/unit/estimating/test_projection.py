@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, linprog
 
-from prade.estimating.projection import nearest_l1, nearest_l2
+from prade.estimating.paper_estimators import nearest_l1, nearest_l2
 
 LP = 1e-6  # the linear programme's own tolerance is 1e-7 a constraint
 

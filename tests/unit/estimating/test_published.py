@@ -5,7 +5,7 @@ import pytest
 
 from prade import Column, Level, PublishedTotals, Schema, Workload
 from prade.core.arrays import shared_out
-from prade.estimating.levels.published import ErrorsOfRows, variance_of_sums, with_published
+from prade.estimating.levels.totals import ErrorsOfRows, variance_of_sums, with_published
 from prade.planning.plan import Plan
 from worlds.plans import plan_of
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from prade.estimating.levels.answers import RawAnswers
-from prade.estimating.levels.level_smoothing import LevelSmoothing
-from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
+from prade.estimating.levels.level_smoothing import LevelSmoothing, RowsFromTables, joined_with_counted
 from prade.estimating.levels.smoothing import Smoother
 
 SHARES = np.array([0.9, 0.06, 0.04])  # of one table: nearly everybody is in its first cell

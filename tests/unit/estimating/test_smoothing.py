@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prade.estimating.levels import likely_spread
+from prade.estimating.levels import smoothing as likely_spread
 from prade.estimating.levels import variation as module
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.smoothing import Smoother, shared_part

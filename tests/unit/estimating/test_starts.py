@@ -7,9 +7,8 @@ import pytest
 
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
-from prade.estimating.layout import Layout
+from prade.estimating.layout import MOST_KEPT, Layout, Starts
 from prade.estimating.posterior_mode import MAP
-from prade.estimating.starts import MOST_KEPT, Starts
 from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 4, "b": 5, "c": 3})

@@ -9,12 +9,10 @@ import pytest
 from prade import Ask, Column, DataError, Level, Release, Schema, Workload, WorkloadError
 from prade.core.execution import Execution
 from prade.data.public.public import Public
-from prade.estimating.levels.asked_rows import counted, pieces_of, read_query
-from prade.estimating.levels.basis import basis, worst
+from prade.estimating.levels.asked_rows import basis, counted, pieces_of, read_query, worst
 from prade.estimating.levels.cell_counts import cell_counts
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.estimating.levels.kept_weights import kept_weights
+from prade.estimating.levels.distributions import kept_weights
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.statistics import MOST_VALUES, _distinct, spread
 from prade.planning.settings import Settings
 from prade.queries.query import parse
@@ -342,7 +340,7 @@ def test_weights_that_do_not_belong_to_the_estimates_are_not_used(kept, damage, 
 
 
 def test_too_many_weights_are_not_kept(tmp_path, monkeypatch):
-    from prade.estimating.levels import kept_weights as module
+    from prade.estimating.levels import distributions as module
     from prade.release.release import Release
 
     monkeypatch.setattr(module, "LARGEST_FILE", 4 * len(PUBLIC) * 5 - 1)
@@ -375,7 +373,7 @@ def test_estimates_that_were_replaced_neither_use_nor_write_the_weights_of_the_o
 
 
 def test_estimates_that_are_replaced_while_weights_are_written_write_none(kept, monkeypatch):
-    from prade.estimating.levels import kept_weights as module
+    from prade.estimating.levels import distributions as module
 
     (kept.path / WEIGHTS).unlink()
     opened, real = kept_estimates(kept), module._write

@@ -11,12 +11,10 @@ from prade import Level, Workload
 from prade.core.arrays import mass_by_group
 from prade.data.public.joint import encode
 from prade.data.public.public import Public
-from prade.estimating.levels.benchmarking import added_up, benchmarked, leverage, parts_of_parents
-from prade.estimating.levels.error_bars import _Kind
+from prade.estimating.levels.error_bars import _Kind, birge_ratios
 from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.residuals import birge_ratios
 from prade.estimating.levels.smoothing import ODD_SHARE, excess_variance
-from prade.estimating.levels.totals import adding_up
+from prade.estimating.levels.totals import added_up, adding_up, benchmarked, leverage, parts_of_parents
 from prade.estimating.levels.variation import PublicVariation, VariationOfCells, _counted, numbered
 from prade.examples import census_like
 from prade.queries.query import parse

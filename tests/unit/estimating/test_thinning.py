@@ -8,10 +8,8 @@ import pytest
 from prade import EstimationError, Level, PradeError, Workload
 from prade.core.execution import Execution
 from prade.data.public.public import Public
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.estimating.levels.public_cells import PublicCells
-from prade.estimating.levels.thinning import own_rows, thinned
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
+from prade.estimating.levels.public_cells import PublicCells, own_rows, thinned
 from prade.planning.settings import Settings
 from prade.sampling.table import sample_groups
 from worlds.plans import plan_of

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from prade import Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
 from prade.cli.main import every_command
 from prade.data.public.table import PublicFiles
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import sample
 from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
 from prade.release.release import sealed_text

@@ -8,7 +8,7 @@ import pytest
 
 from prade import Ask, Budget, Level, Plan, PublishedTotals, Release, Rule, Schema, Unit, Workload
 from prade.data.public.table import PublicFiles
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.planning.settings import Settings
 from prade.reporting.statements import (
     cite,

@@ -22,8 +22,7 @@ from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Prior
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.cell_counts import NINETY_FIVE
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.privacy.noise_law import LAPLACE
@@ -34,7 +33,7 @@ from prade.reporting.html import json_in_html, plain, unpacked
 from prade.reporting.outlines import IncompleteMap, outlines, simple
 from prade.reporting.page_data import data_of, rounded
 from prade.reporting.report import REPORT, report_data, report_path, write_report
-from prade.reporting.statements import meaning, once_in_twenty, promise_of
+from prade.reporting.statements import budget_of, meaning, once_in_twenty, promise_of
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.evaluation import PublicBaseline, evaluate
@@ -426,8 +425,7 @@ def test_the_promise_is_the_releases(release):
     found = promise_of(release)
     assert found["promise"] == release.plan.unit.promise()
     assert "\n".join(found["account"]) == release.account()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["made"])
-    asks = [ask for level in found["levels"] for ask in level["asks"]]
+    asks = [ask for level in budget_of(release.plan) for ask in level["asks"]]
     assert sum(ask["share"] for ask in asks) == pytest.approx(1)
     assert [ask["kind"] for ask in asks] == [*["number of rows", "one-way tables", "one-way tables", "two-way tables"]]
     assert asks[3]["what"] == "the table of WORK x AGE"

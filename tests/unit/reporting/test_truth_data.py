@@ -10,7 +10,7 @@ import pytest
 from prade import Ask, DataError, Level, Release, Workload, score
 from prade.data.public.joint import encode
 from prade.data.read.tables import write_table
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.release.derived_files import write_rows

@@ -9,7 +9,7 @@ import pytest
 
 import prade
 from prade import Budget, Column, DataError, Ledger, Release, Schema, Task, Unit, Workload
-from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_years
 from prade.planning.settings import Settings
 from prade.sampling import carried

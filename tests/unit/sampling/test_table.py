@@ -14,8 +14,7 @@ from prade.data.public.decode import Decoder
 from prade.data.public.public import Public
 from prade.data.read.files import copied_share
 from prade.data.read.tables import write_table
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,8 +22,17 @@ from prade.data.public.public import Public, group_columns
 from prade.data.read.cells import Columns, is_text, one_piece
 from prade.data.read.coding import numbers_of
 from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat, format_of
-from prade.data.read.frames import Like
-from prade.data.read.tables import guess_type, read_table, table_suffix, with_types
+from prade.data.read.frames import Like, common_schema
+from prade.data.read.tables import (
+    column_names,
+    csv_columns,
+    guess_type,
+    parquet_schema,
+    plain_cells,
+    read_table,
+    table_columns,
+    table_suffix,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,23 +144,21 @@ class PublicFiles:
 
     def source(self) -> Any:
         """What to read as one table: the path of the only file, or the rows of all files together."""
-        self._existing()
-        refuse_duplicates(self.files)  # to give rows more weight, use a column of weights
+        refuse_duplicates(self._existing())  # to give rows more weight, use a column of weights
         return self.csv.file(self.files[0]) if len(self.files) == 1 else _concatenated(self.files, self.csv)
 
-    def columns(self) -> pa.Table | Columns:
-        """The table of all files without guessed types; of parquet and large CSV files, one column at a time."""
-        from prade.data.read.tables import csv_columns, read_table, table_columns, table_suffix
-
-        self._existing()
-        refuse_duplicates(self.files)
-        if all(table_suffix(Path(file)) == ".parquet" for file in self.files):
-            if len(self.files) == 1:
-                return table_columns(self.files[0])
+    def columns(self) -> Columns:
+        """The columns of all files without guessed types; of parquet and large CSV files, one is read at a time."""
+        refuse_duplicates(self._existing())
+        first = Path(self.files[0])
+        if len(self.files) > 1 and all(table_suffix(Path(file)) == ".parquet" for file in self.files):
             return Columns(_common_names(self.files), lambda name: _concatenated(self.files, self.csv, [name]))
-        if len(self.files) == 1 and Path(self.files[0]).stat().st_size > LARGE_CSV:
-            return csv_columns(Path(self.files[0]), self.csv)
-        return read_table(self.source(), guess=False)
+        if len(self.files) == 1 and table_suffix(first) != ".parquet" and first.stat().st_size > LARGE_CSV:
+            return csv_columns(first, self.csv)
+        table = table_columns(self.source())
+        if isinstance(table, Columns):
+            return table
+        return Columns(table.column_names, lambda name: table.select([name]), table.schema)
 
 
 def _need_file(file: str) -> None:
@@ -161,8 +168,6 @@ def _need_file(file: str) -> None:
 
 def _common_names(files: tuple[str, ...]) -> list[str]:
     """The names of the columns of parquet files, which must all have the same."""
-    from prade.data.read.tables import column_names, parquet_schema
-
     names = [column_names(parquet_schema(Path(file)).empty_table()) for file in files]
     _need_same_columns(files, names)
     return names[0]
@@ -181,9 +186,6 @@ def _need_same_columns(files: tuple[str, ...], names: Sequence[Sequence[str]]) -
 
 def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] | None = None) -> pa.Table:
     import pyarrow as pa
-
-    from prade.data.read.frames import common_schema
-    from prade.data.read.tables import read_table
 
     tables = [read_table(form.file(file), names) for file in files]
     _need_same_columns(files, [table.column_names for table in tables])
@@ -208,17 +210,8 @@ def _without_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column for joining with one of another type: without a dictionary, and without any type if it has no value."""
     import pyarrow as pa
 
-    from prade.data.read.tables import plain_cells
-
     empty = column.null_count == len(column)
     return pa.chunked_array([pa.nulls(len(column))]) if empty else plain_cells(column)
-
-
-# ---------------------------------------------------------------------- `PublicTable`, the public table as the
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class PublicTable:
@@ -261,16 +254,17 @@ class PublicTable:
 
     @cached_property
     def cells(self) -> pa.Table | Columns:
-        """The table without guessed types, so that no cell influences how another is read.
+        """The table without guessed types, so that no cell influences how another is read."""
+        return read_table(self.source, guess=False) if self.files is None else self._columns
 
-        The columns of parquet files and of large CSV files are read one at a time, when they are needed.
-        """
-        if self.files is None:
-            return read_table(self.source, guess=False)
-        table = self.files.columns()
-        if self._is_text and _has_replacements(table):
+    @cached_property
+    def _columns(self) -> Columns:
+        """The columns of the files, each read when it is needed."""
+        assert self.files is not None
+        columns = self.files.columns()
+        if self._is_text and _has_replacements(columns):
             read_table(self.files.source())  # refuses a file that is not UTF-8; one that has U+FFFD itself is read
-        return table
+        return columns
 
     @cached_property
     def typed(self) -> pa.Table | Columns:
@@ -279,20 +273,13 @@ class PublicTable:
             return read_table(self.source)
         if not self._is_text:
             return self.cells  # several files get common types when read
-        if isinstance(self.cells, Columns):
-            return self.cells.changed(lambda name, cells: guess_type(one_piece(cells)))
-        return with_types(self.cells)
+        return self._columns.changed(lambda name, cells: guess_type(one_piece(cells)))
 
     def _typed_for(self, schema: Schema) -> pa.Table | Columns:
         """The table with the types of its own values: in a column of numbers, a text such as "N" stands for missing."""
-        table = self.typed
         if not self._is_text:
-            return table
-        if isinstance(table, Columns):
-            return table.changed(lambda name, cells: _numbers_typed(schema, name, cells))
-        for index, name in enumerate(table.column_names):
-            table = table.set_column(index, name, _numbers_typed(schema, name, table[name]))
-        return table
+            return self.typed
+        return self._columns.changed(lambda name, cells: _numbers_typed(schema, name, guess_type(one_piece(cells))))
 
     @property
     def _is_text(self) -> bool:
@@ -333,7 +320,7 @@ class PublicTable:
     def like(self) -> Like:
         """The kind of table to return: the same kind as given, or a pyarrow table for files and dicts."""
         home = type(self.source).__module__.partition(".")[0]
-        return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"
+        return cast(Like, home) if home in ("pandas", "polars") else "pyarrow"
 
 
 def _numbers_typed(schema: Schema, name: str, cells: Any) -> Any:
@@ -350,7 +337,7 @@ def _numbers_typed(schema: Schema, name: str, cells: Any) -> Any:
     return read.take(pa.array(np.cumsum(number) - 1, mask=~np.asarray(number)))
 
 
-def _has_replacements(table: pa.Table | Columns) -> bool:
+def _has_replacements(table: Columns) -> bool:
     """Whether any text has U+FFFD, which stands for bytes that are not UTF-8."""
     import pyarrow.compute as pc
 

@@ -334,16 +334,6 @@ def _csv_damage_reported(path: Path, form: CsvFormat) -> Iterator[None]:
         ) from None
 
 
-def with_types(table: pa.Table) -> pa.Table:
-    """Give a table that was read with ``guess=False`` the types that ``guess=True`` would have given."""
-    import pyarrow as pa
-
-    def typed(cells: pa.ChunkedArray) -> Any:
-        return guess_type(one_piece(cells)) if cells.type == pa.dictionary(pa.int32(), pa.string()) else cells
-
-    return pa.table([typed(cells) for cells in table.columns], names=table.column_names)
-
-
 def text_of_coded_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
     """A column of bytes as text; cells that are not text are unlike any text (`clean_text`)."""
     import pyarrow as pa

@@ -8,7 +8,7 @@ sorts of rows are added; all are made from public rows and the plan, or from ans
     crossings                     on large domains: the columns on one side of a link of that tree come from one public
                                   row, those on the other side from another that has the same value at the link
     shown cells                   if the answers show private rows in a cell of a measured marginal that has no public
-                                  row (`prade.estimating.levels.unseen_cells`): each of its columns, and those that
+                                  row (`prade.estimating.levels.added_rows`): each of its columns, and those that
                                   are linked to it most, come from a public row that has the cell's value in it
 
 `extra` of the settings is the weight of the first two together. Shown cells get about the share that their answers
@@ -19,10 +19,10 @@ their values come from. Nothing here is random: the draws have a fixed seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,9 @@ from prade.data.public.donors import RowIndex
 from prade.data.public.information import Information
 from prade.data.public.joint import Prior
 from prade.data.public.public import Public, middles_of_bins
-from prade.estimating.levels.unseen_cells import ShownCell
-from prade.planning.invariants import ParsedRule
+from prade.estimating.levels.answers import RawAnswers, raw_answers
+from prade.planning.invariants import ParsedRule, possible_cells
+from prade.queries.parts import Marginal
 
 LARGEST_DOMAIN = 2**20  # cells of a domain that is added whole: about as many rows as a large public table has
 MOST_CROSSED = 50_000  # rows: as many as a support of 200,000 can take without getting much slower
@@ -258,3 +259,81 @@ def _donors(public: Public, name: str, code: int, number: int) -> Ints:
     if not has.any() and code < public.prior.schema[name].present:
         has = codes < public.prior.schema[name].present
     return systematic(np.where(has, weights, 0.0) if has.any() else weights, number, 0.5)
+
+
+# ---------------------------------------------------------------------- cells that only the answers show
+
+# An answer about an absent cell is noise alone unless private rows are in the cell. A chance of a false alarm is set
+# for all that is looked at together and divided by the number of answers (Bonferroni); an answer shows private rows if
+# noise alone exceeds it less often. The noise X of an answer is a sum of independent draws with weights of at most 1,
+# and its variance v is known. For every s > 0, P(X >= t) <= E[exp(s X)] exp(-s t) (Chernoff), where
+#
+#     discrete Laplace draws     E[exp(s X)] <= 1 / (1 - v (cosh(s) - 1))     equal for one draw
+#     discrete Gaussian draws    E[exp(s X)] <= exp(s^2 v / 2)
+#
+# (A sum of Laplace draws has thinner tails than one draw of the same variance. A discrete Gaussian of a variance below
+# 1 has tails that v does not bound so well, but no wider ones than a discrete Laplace of the same variance.)
+
+
+if TYPE_CHECKING:
+    from prade.privacy.noise_law import NoiseLaw
+    from prade.queries.parts import Part
+    from prade.release.release import Release
+
+FALSE_ALARM = 0.01  # chance that any cell is shown that no private row is in
+LARGEST_SHARE = 0.25  # of one cell: answers of a small table may be anything
+
+
+@dataclass(frozen=True)
+class ShownCell:
+    """A cell of a marginal that answers show, and its share of all rows, as a power of 1/2 (it is a rough figure)."""
+
+    part: Marginal
+    cell: int
+    halvings: int
+
+    @property
+    def share(self) -> float:
+        """The share of all rows."""
+        return float(0.5**self.halvings)
+
+
+def shown_cells(release: Release, absent_in: Callable[[Part], Flags]) -> tuple[ShownCell, ...]:
+    """Cells of the measured marginals that are absent, but that the answers about all rows or about a group show.
+
+    `absent_in(part)` says which cells of a part no public row is in. Cells that the rules forbid are not shown.
+    """
+    plan, found = release.plan, list[ShownCell]()
+    measured = dict.fromkeys(
+        part for each in plan.questions if not each.is_total for part in each.parts if isinstance(part, Marginal)
+    )
+    absent = {part: absent_in(part) for part in measured}
+    absent = {part: each for part, each in absent.items() if each.any()}
+    if not absent:
+        return ()
+    looked_at = sum(int(each.sum()) for each in absent.values())
+    first, last = (raw_answers(release, level) for level in (0, len(plan.levels) - 1))
+    law, rows = plan.law, max(float(first.totals.sum()), 1.0)
+    for part, none in absent.items():
+        number = first.parts.index(part)
+        counts = first.counts[number].sum(axis=0)
+        limit = law.bound(float(first.variance[:, number].sum()), FALSE_ALARM / 2 / looked_at)
+        estimate = np.where(counts > limit, counts, 0.0)
+        if part in last.parts:
+            estimate = np.maximum(estimate, _in_groups(last, part, law, FALSE_ALARM / 2 / looked_at))
+        shown = none & (estimate > 0)
+        if shown.any():
+            shown &= possible_cells(part, plan.invariants, plan.schema)
+        for cell in np.flatnonzero(shown).tolist():
+            share = min(float(estimate[cell]) / rows, LARGEST_SHARE)
+            found.append(ShownCell(part, cell, round(-math.log2(share))))
+    return tuple(found)
+
+
+def _in_groups(answers: RawAnswers, part: Part, law: NoiseLaw, chance: float) -> Floats:
+    """Of each cell of a part, the rows in those groups whose own answers show it."""
+    number, groups = answers.parts.index(part), len(answers.totals)
+    counts, variances = answers.counts[number], answers.variance[:, number]
+    limits = {v: law.bound(v, chance / groups) for v in np.unique(variances).tolist()}
+    limit = np.array([limits[v] for v in variances.tolist()])
+    return np.asarray(np.where(counts > limit[:, None], counts, 0.0).sum(axis=0))

@@ -4,7 +4,7 @@ At every level, for every group:
 
     raw answers   its noisy counts, joined with its descendants' (`prade.estimating.levels.answers`)
     prior         its parent's estimate, public rows of the same group where there are any, public groups that
-                  resemble it (`prade.estimating.levels.group_prior`)
+                  resemble it (`prade.estimating.levels.foundation`)
     smoothing     the answers' posterior, given how public groups differ (`prade.estimating.levels.smoothing`)
     estimate      MAP from that prior; the next level's prior (`prade.estimating.levels.group_fits`)
 
@@ -27,19 +27,23 @@ from prade.core.execution import Execution, Shared, several, single_threaded_bla
 from prade.data.public.public import Public
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
-from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
-from prade.estimating.levels.benchmarking import benchmarked, parts_of_parents
-from prade.estimating.levels.blocks import families_of
 from prade.estimating.levels.foundation import Foundation, Tilt, opened_foundation, shared_foundation
 from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method, batches_of, estimated, fitted
-from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, reachable_shares
+from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, RowsFromTables, reachable_shares
 from prade.estimating.levels.public_cells import PublicCells
-from prade.estimating.levels.published import with_published
-from prade.estimating.levels.rows_from_tables import RowsFromTables
-from prade.estimating.levels.totals import FEWEST_ROWS, adding_up, estimated_totals, estimated_totals_variance
+from prade.estimating.levels.totals import (
+    FEWEST_ROWS,
+    adding_up,
+    benchmarked,
+    estimated_totals,
+    estimated_totals_variance,
+    parts_of_parents,
+    with_published,
+)
+from prade.estimating.levels.variation import families_of
+from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
-from prade.estimating.two_stage import TwoStage
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.privacy.noise_law import GAUSSIAN

@@ -31,22 +31,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.execution import single_threaded_blas
-from prade.estimating.levels.blocks import blocks_of, families_of
 from prade.estimating.levels.distributions import Distributions
-from prade.estimating.levels.interactions import share_of_interactions
-from prade.estimating.levels.likely_spread import EXPECTED_WITHIN, differing_apart
-from prade.estimating.levels.public_cells import Cells
-from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, typical_rows
-from prade.estimating.levels.totals import FEWEST_ROWS
+from prade.estimating.levels.public_cells import Cells, OneWayCells
+from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_WITHIN, differing_apart, typical_rows
+from prade.estimating.levels.totals import FEWEST_ROWS, added_up
 from prade.estimating.levels.variation import (
     FurtherVariation,
     PublicVariation,
     VariationOfCells,
+    blocks_of,
+    families_of,
     weight_by_group,
 )
 
@@ -346,3 +347,81 @@ class _Kind:
             for measured, with_measured, alone in covariances
         ]
         return np.stack([*rests, g**2 @ v])
+
+
+# ---------------------------------------------------------------------- a release's own residuals
+
+# The estimates do not meet the answers exactly. With y the raw answers of a level, V the variances of their noise, q
+# the estimates' shares (of the last level's groups, added up), and D the variances of the smoothed answers, which are
+# k V,
+#
+#     (y - q)^2 - V + 2 D        has the expectation of the squared error of q (Stein, 1981)
+#
+# Its mean over a block of cells and all groups, divided by that of D, is 1 if the model is right. Where it is more,
+# beyond its own standard error, variances are multiplied by it (Birge, 1932). Residuals are cut off at `FARTHEST`
+# standard deviations of the noise: a single cell that cannot be met must not widen all others.
+
+
+if TYPE_CHECKING:
+    from prade.estimating.levels.answers import RawAnswers
+    from prade.queries.parts import Part
+
+
+FARTHEST = 4.0  # noise alone gets there once in 300 times
+
+
+def birge_ratios(
+    answers: RawAnswers, rows: Floats, followed: Floats, shares: Floats, reachable: Flags, recurs: Flags
+) -> Floats:
+    """The ratio of each block for each group of a level, [groups, blocks]: the same for all groups of a kind.
+
+    `followed` are k, and `shares` q, [groups, cells]; cells that no public row is in are left out.
+    """
+    rows = np.maximum(rows, FEWEST_ROWS)
+    noise = answers.noise(rows) ** 2
+    residuals = np.minimum((answers.shares(rows) - shares) ** 2 / noise, FARTHEST**2)
+    squares = residuals - 1 + 2 * followed  # over V
+    blocks = blocks_of(answers.parts)
+    ratios = np.ones((len(rows), len(blocks)))
+    for kind in {bool(each) for each in recurs}:
+        mine = recurs == kind
+        for number, block in enumerate(blocks):
+            used = reachable[block]
+            known, expected = squares[mine, block][:, used], followed[mine, block][:, used]
+            if expected.size:
+                beyond = known.sum() - np.sqrt(5 * expected.size)  # the variance of Laplace noise squared is 5 V^2
+                ratios[mine, number] = max(1.0, beyond / max(expected.sum(), 1e-300))
+    return ratios
+
+
+def shares_of_level(
+    masses: Floats, masses_of: Sequence[Part], wanted: Sequence[Part], rows: Floats, above: Ints, size: int
+) -> Floats:
+    """The shares of the groups of a level, added up from the masses of the last level's groups.
+
+    `masses` are of the cells of some parts, [groups, cells]; `wanted` are the level's parts, which are among them.
+    """
+    starts = np.cumsum([0, *(part.n_cells for part in masses_of)])
+    at = {part: slice(first, last) for part, first, last in zip(masses_of, starts, starts[1:], strict=False)}
+    counts = added_up(rows[:, None] * np.concatenate([masses[:, at[part]] for part in wanted], axis=1), above, size)
+    return np.asarray(counts / np.maximum(added_up(rows, above, size), 1e-300)[:, None])
+
+
+# ---------------------------------------------------------------------- how much of a cell is an interaction
+
+# A cell of two columns moves with the shares of each of them, and beyond that if the columns come to depend on each
+# other otherwise. Shares move from place to place and from year to year, dependences less. Of the variance of a row's
+# being in the cell, the share that is left by a regression on its one-way cells is that of the interaction; it comes
+# from public rows alone. A cell of one column has none.
+
+
+def share_of_interactions(
+    estimates: Distributions, cells: Sequence[NDArray[Any]], sizes: Sequence[int], combined: Floats | None = None
+) -> Floats:
+    """The share of each cell's variance that is an interaction, from 0 to 1; `combined` as in `VariationOfCells`."""
+    one_way: OneWayCells = estimates.cells.one_way
+    within, variance = one_way.variation.further_within(cells, sizes, combined)
+    with single_threaded_blas():
+        explained = np.sum((within @ one_way.inverse) * within, axis=1)
+    share = 1 - np.divide(explained, variance, out=np.ones(len(variance)), where=variance > 0)
+    return np.asarray(np.clip(share, 0.0, 1.0))

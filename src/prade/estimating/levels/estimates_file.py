@@ -16,8 +16,8 @@ from prade.data.public.public import AGAIN
 from prade.data.read.files import IncompatibleFile, damage_reported, read_header, write_with_header
 from prade.estimating.estimate import Status
 from prade.estimating.levels.answers import parts_of
-from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.distributions import LevelEstimates
+from prade.estimating.levels.variation import blocks_of
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.queries.parts import Part

@@ -9,14 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from prade.core.arrays import Floats, mass_per_cell
+from prade.core.arrays import Flags, Floats, mass_per_cell
 from prade.core.errors import EstimationError
 from prade.data.public.joint import Prior
-from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of
+from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of, smallest_radius, solve
+from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate, Report, Status, TraceRow
 from prade.estimating.layout import Layout
-from prade.estimating.projection import nearest_l1, nearest_l2
-from prade.estimating.update import update
+from prade.estimating.solvers import Tolerance, best_solver
 from prade.release.release import Measurement
 
 ENOUGH_SWEEPS = 6  # before that, cycling cannot be told from slow convergence
@@ -41,7 +41,7 @@ class IDE:
     "least-kl" or "euclidean". Answers that contradict each other make the iteration go in circles (`Status.CYCLING`).
 
     >>> from prade import Schema, Workload
-    >>> from prade.estimating.ide import IDE
+    >>> from prade.estimating.paper_estimators import IDE
     >>> from prade.release.release import Measurement
     >>> from prade.data.public.joint import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
@@ -218,3 +218,169 @@ def batched(items: Sequence[int], size: int) -> Iterator[list[int]]:
     rest = iter(items)
     while stretch := list(islice(rest, size)):
         yield stretch
+
+
+# ---------------------------------------------------------------------- the projection inside Algorithm 1
+
+
+def nearest_l1(y: Floats, reference: Floats, *, covers: bool) -> Floats:
+    """The L1-nearest z >= 0 to y with sum 1 (at most 1 if the part does not cover everything).
+
+    There are many such z: y = (0.7, 0.7) has (0.3, 0.7), (0.5, 0.5) and (0.7, 0.3) all at distance 0.4. With
+    y+ = max(y, 0) they are all z <= y+ when y+ sums to more than 1, all z >= y+ when it sums to less. Taken is the one
+    with the least KL divergence from `reference`, the current masses r:
+
+        min(y+, c r)  or  max(y+, c r),  with c such that the sum is 1.
+
+    >>> nearest_l1(np.array([0.7, 0.7]), np.array([0.9, 0.1]), covers=True)
+    array([0.7, 0.3])
+    """
+    z = np.maximum(y, 0.0)
+    total = z.sum()
+    if total > 1.0:
+        return _capped(z, reference)
+    if total < 1.0 and covers:
+        return _raised(z, reference)
+    return np.asarray(z)
+
+
+def nearest_l2(y: Floats, reference: Floats, *, covers: bool) -> Floats:
+    """The Euclidean-nearest z >= 0 with sum 1 (at most 1): another member of the L1-nearest set."""
+    z = np.maximum(y, 0.0)
+    if not covers and z.sum() <= 1.0:
+        return np.asarray(z)
+    ordered = np.sort(y)[::-1]
+    shift = (np.cumsum(ordered) - 1.0) / np.arange(1, len(y) + 1)
+    kept = np.flatnonzero(ordered > shift)[-1]
+    return np.asarray(np.maximum(y - shift[kept], 0.0))
+
+
+def _capped(z: Floats, reference: Floats) -> Floats:
+    """min(z, c r) with sum 1, given that z sums to more."""
+    held = reference > 0
+    if z[held].sum() <= 1.0:
+        # what is left must go where the reference has nothing, and no KL tells how: in proportion to the answer
+        rest = np.where(held, 0.0, z)
+        return np.asarray(np.where(held, z, rest * (1.0 - z[held].sum()) / rest.sum()))
+    level, mass = z[held], reference[held]
+    order = np.argsort(level / mass)
+    below = np.concatenate([[0.0], np.cumsum(level[order])[:-1]])  # cells that stay under c r
+    above = np.cumsum(mass[order][::-1])[::-1]
+    c = (1.0 - below) / above
+    # the first cell whose own threshold z/r is beyond the c that it would give
+    fits = c * mass[order] <= level[order]
+    fits[-1] = True  # by construction, whatever rounding says
+    chosen = c[np.argmax(fits)]
+    return np.asarray(np.where(held, np.minimum(z, chosen * reference), 0.0))
+
+
+def _raised(z: Floats, reference: Floats) -> Floats:
+    """max(z, c r) with sum 1, given that z sums to less."""
+    held = reference > 0
+    if not held.any():
+        return np.asarray(z + (1.0 - z.sum()) / len(z))
+    level, mass = z[held], reference[held]
+    order = np.argsort(level / mass)
+    inside = np.cumsum(mass[order])  # cells that are raised to c r
+    outside = z.sum() - np.cumsum(level[order])
+    c = (1.0 - outside) / inside
+    following = np.concatenate([(level / mass)[order][1:], [np.inf]])
+    chosen = c[np.argmax(c <= following)]
+    return np.asarray(np.maximum(z, chosen * reference))
+
+
+# ---------------------------------------------------------------------- the update function f of Definition 3.1
+
+# It gives the cells of one part the masses that its answer asks for. For a row in cell c, with current mass s_c, and
+# with the projected answer y_c as the goal:
+#
+#     q_j = p_j * y_c / s_c                       where the cell has mass         (cases 1 and 3)
+#     q_j = y_c / (number of rows in the cell)    where it has none, and may have (cases 2 and 4)
+#
+# The rows in no cell of the part are one more cell, with the mass that is left. By Theorem 1, no other distribution
+# with these masses is nearer to p in KL divergence.
+
+
+def update(masses: Floats, goal: Floats, possible: Flags, rows: Floats) -> tuple[Floats, Floats]:
+    """Scale and addition per cell: the weight of a row in cell c becomes weight * scale[c] + added[c].
+
+    `possible` marks the cells that a row of the domain can be in, and `rows` has their numbers of rows.
+
+    >>> update(np.array([0.25, 0.75, 0.0]), np.array([0.5, 0.3, 0.2]), np.array([True, True, True]), np.full(3, 2.0))
+    (array([2. , 0.4, 0. ]), array([0. , 0. , 0.1]))
+    """
+    held = masses > 0
+    scale = np.divide(goal, masses, out=np.zeros(len(goal)), where=held)
+    added = np.where(held | ~possible, 0.0, goal / np.maximum(rows, 1.0))
+    return scale, added
+
+
+# ---------------------------------------------------------------------- the exact problem
+
+
+@dataclass(frozen=True)
+class TwoStage:
+    """Of all distributions nearest to the answers, the one nearest to the prior.
+
+        stage 1   r* = min |Wz - y|_1             over distributions z on the support
+        stage 2   min KL(q || p)  with  |Wq - y|_1 <= r*
+
+    The paper asks for Wq = y* with y* = Wz of a stage 1 optimum, but several y* are optimal; the radius is what stage 1
+    determines. By complementary slackness with the prices lam of *any* dual optimum of stage 1, the constraint is:
+
+        rows off the maximum of W' lam have no mass;    |lam_i| < 1:  (Wq)_i = y_i;
+        lam_i = 1:  (Wq)_i <= y_i;                      lam_i = -1:  (Wq)_i >= y_i
+
+    so stage 2 is the dual of `dual.py` with half-open boxes, and ends with a duality gap.
+
+    >>> from prade import Schema, Workload
+    >>> from prade.release.release import Measurement
+    >>> from prade.data.public.joint import Prior
+    >>> from prade.estimating.paper_estimators import TwoStage
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
+    >>> part = Workload.marginals(schema, ["a"])[0]
+    >>> estimate = TwoStage().fit(prior, [Measurement(part, [70, 70], scale=2.0)], total=100)
+    >>> estimate.project(["a"]).round(3), round(estimate.report.certificate["radius"], 3)
+    (array([0.7, 0.3]), 0.4)
+    """
+
+    tolerance: float = 1e-8
+    max_steps: int = 500
+
+    def __post_init__(self) -> None:
+        check_limits(self.max_steps, tolerance=self.tolerance)
+
+    def fit(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
+    ) -> Estimate:
+        """The paper's optimum. Scales of the measurements are not used."""
+        answers = check(prior, measurements, total, layout)
+        if answers.hopeless:
+            return hopeless(answers, "TwoStage", settings_of(self))
+        radius = smallest_radius(answers.layout, answers.y, np.ones(answers.layout.n_cells))
+        face = answers.layout.restricted(radius.reduced <= 1e-7)
+        slack = 1e-7
+        high = np.where(radius.prices >= 1 - slack, 0.0, np.inf)
+        low = np.where(radius.prices <= -1 + slack, 0.0, -np.inf)
+        # nobody can be in an unreachable cell: it adds a constant to the distance, and nothing to decide
+        low, high = (np.where(face.reachable, bound, 0.0) for bound in (low, high))
+        dual = Dual(face, answers.y, np.zeros(face.n_cells), low, high)
+        tolerance = Tolerance(relative=self.tolerance, absolute=1e-10, misfit=1e-8)
+        solver = best_solver(dual, tolerance)
+        return solve(
+            answers,
+            dual,
+            solver,
+            tolerance,
+            name="TwoStage",
+            scale=1.0,
+            max_steps=self.max_steps,
+            settings=settings_of(self, solver=type(solver).__name__),
+            certificate={
+                "radius": radius.upper,
+                "radius_lower": radius.lower,
+                "rounds": float(radius.rounds),
+                "rows_kept": float(np.count_nonzero(face.base)),
+            },
+        )

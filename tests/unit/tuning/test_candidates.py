@@ -1,0 +1,305 @@
+"""Candidates: what may be changed, what suits the noise, and what is predicted to be worth its noise."""
+
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from prade import Task
+from prade.core.errors import many
+from prade.data.declare.schema import Schema
+from prade.data.public.public import Public
+from prade.planning.plan import Plan
+from prade.planning.settings import Settings
+from prade.privacy.budget import Budget
+from prade.tuning.candidates import (
+    FEWEST_ROWS,
+    MOST_CELLS,
+    RAW_PAIRS,
+    Candidates,
+    Choice,
+    laws_within,
+    out_of_reach,
+    predicted_best,
+    with_least_noise,
+)
+from prade.tuning.gain import (
+    StandInLevel,
+    off_by,
+    predicted_gain,
+    predicted_rest,
+    scaled_to_one_way,
+    shrunk_moments,
+    telling_parts,
+)
+from prade.tuning.rehearse import Rehearsal
+from worlds.plans import plan_of
+
+LEVELS = ["STATE", "PLACE"]
+
+
+@pytest.fixture(scope="module")
+def rehearsal(data):
+    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
+
+
+@pytest.fixture(scope="module")
+def known(data, rehearsal):
+    """What is known of all candidates whatever the budget, by levels."""
+    public, simplest = Public.of(data.schema, data.public, LEVELS), Plan.simplest(Task("x", data.schema, 1))
+    nests = ((("STATE",), ("STATE", "PLACE")), (("STATE", "PLACE"),))
+    return {nest: Candidates(rehearsal, public, nest, lambda _: simplest) for nest in nests}
+
+
+@pytest.fixture(scope="module")
+def candidates_for(data, known):
+    """The candidates of a budget."""
+
+    def of(epsilon, nest=(("STATE",), ("STATE", "PLACE"))):
+        def asking(choice):
+            levels = choice.levels(data.schema, nest)
+            return plan_of(data.schema, *levels, groups=data.groups, budget=epsilon, noise=choice.law)
+
+        return known[nest].for_plans(asking)
+
+    return of
+
+
+def changes(candidates, choice):
+    """All changes of a choice, in words."""
+    return [change for ladder in candidates.ladders(lambda: choice) for change in ladder]
+
+
+def test_a_choice_adds_up_to_the_whole_budget():
+    schema = Schema.from_mbi({"a": 2, "b": 3})
+    choice = Choice((("a",), ("a", "b")), ((Fraction(1, 10), (("b",),)), (Fraction(0), ())), Fraction(1, 5))
+    levels = choice.levels(schema, [("X",), ("Y",), ("Z",)])
+    assert sum(level.share for level in levels) == 1
+    assert [level.total for level in levels] == [0, 0, Fraction(9, 50)]
+    assert [len(level.asks) for level in levels] == [1, 0, 1]
+    weighted = replace(choice, weighted=True).levels(schema, [("X",), ("Y",), ("Z",)])
+    assert [level.share for level in weighted] == [level.share for level in levels]
+    assert [ask.share for ask in weighted[-1].asks] == [
+        Fraction(18, 25) * Fraction(root, 1414 + 2449) for root in (1414, 2449)
+    ]
+
+
+def test_a_level_of_everybody_costs_nothing_and_is_no_part_of_the_task(data):
+    choice = Choice((("AGE",), ("SEX",)))
+    task = Task("people", data.schema, 1, levels=["PLACE"], groups=data.groups)
+    alone, below = (
+        Plan.of(task, replace(choice, everybody=each).levels(data.schema, task.levels)) for each in (False, True)
+    )
+    assert [level.by for level in below.levels] == [(), ("PLACE",)]
+    assert not below.levels[0].share
+    assert [question.scale for question in below.questions] == [question.scale for question in alone.questions]
+    assert alone.task == below.task == task == Task("people", data.schema, 1, levels=[(), "PLACE"], groups=data.groups)
+
+
+def test_a_level_of_everybody_is_tried_where_several_groups_stand_in_below_it(candidates_for):
+    start, candidates = Choice((("AGE",),)), candidates_for(4, (("STATE", "PLACE"),))
+    everybody = [change for change in changes(candidates, start) if change[1].everybody]
+    assert everybody == [("a level of everybody first", replace(start, everybody=True))]
+    assert ("no level of everybody", start) in changes(candidates, replace(start, everybody=True))
+
+
+def test_ladders_change_one_thing_at_a_time(candidates_for):
+    candidates = candidates_for(4)
+    start = candidates.simplest()
+    seen = changes(candidates, start)
+    for words, choice in seen:
+        names = ("parts", "above", "total", "settings", "weighted")
+        different = [name for name in names if vars(choice)[name] != vars(start)[name]]
+        assert len(different) <= 1 or (different == ["parts", "settings"] and "raw answers" in words), words
+        assert candidates.plan_of(choice).budget == Budget.pure(4)
+    words = " ".join(each for each, _ in seen)
+    for part in ("totals", "one-way", "two-way", "level 1", "n0", "raw answers", "larger shares", "posterior"):
+        assert part in words
+    assert not any(each.startswith(("own", "trust")) for each, _ in seen)  # other places, and answers are smoothed
+    raw = [each for each, _ in changes(candidates, replace(start, settings=Settings(smooth=False)))]
+    assert any(each.startswith("trust") for each in raw)
+    assert not any(each.startswith(("n0", "posterior")) for each in raw)
+    gaussian = candidates_for(Budget.zcdp(1))
+    assert not any(each.startswith("posterior") for each, _ in changes(gaussian, gaussian.simplest()))
+
+
+def test_least_noise_decides_the_law_of_a_choice(candidates_for):
+    """At delta 1e-9 ten tables have less Laplace noise, at delta 1/100 ten have less Gaussian noise, and four not."""
+    candidates, risky = candidates_for(Budget.approx(4, "1e-9")), candidates_for(Budget.approx(4, "1/100"))
+    start = candidates.simplest()
+    many_tables = replace(start, parts=candidates.single + candidates.pairs)
+    assert len(many_tables.parts) == 10
+    assert with_least_noise(candidates, many_tables).law == "laplace"
+    assert with_least_noise(risky, many_tables).law is None
+    assert with_least_noise(risky, start).law == "laplace"
+    assert with_least_noise(candidates, replace(start, total=Fraction(1))).law == "laplace"
+    assert with_least_noise(candidates_for(Budget.zcdp(1)), start).law is None
+
+
+def test_each_law_comes_with_the_tables_that_suit_it(candidates_for):
+    """At a budget where noise drowns most tables, fewer of them are predicted to be better than all."""
+    budget = Budget.approx("1/50", "1e-9")
+    candidates = candidates_for(budget)
+    for law in laws_within(budget):
+        start = Choice(candidates.single, ((Fraction(0), ()),), law=law)
+        ((words, choice),) = predicted_best(candidates, lambda start=start: start)
+        assert words == f"{many(len(choice.parts), 'one-way table')} predicted to be best"
+        assert 0 < len(choice.parts) < len(start.parts)
+        assert choice == replace(start, parts=choice.parts)
+    rich = candidates_for(10_000)
+    assert not list(predicted_best(rich, lambda: replace(start, law=None)))  # all of them: nothing changes
+
+
+def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
+    """By conditioning on all cells at once, where `telling_parts` takes one part after the other."""
+    generator = np.random.default_rng(3)
+    factors = generator.normal(size=(6, 6))
+    moments, cells, variance = factors @ factors.T, [slice(0, 2), slice(2, 5), slice(5, 6)], 0.7
+    rests = [predicted_rest(moments, cells, variance, asked) for asked in ([0], [0, 2], [0, 1, 2])]
+    assert rests == sorted(rests, reverse=True)
+    precision = np.linalg.inv(moments) + np.diag([1, 1, 0, 0, 0, 1]) / variance
+    assert rests[1] == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))).sum())
+
+
+def test_larger_shares_for_larger_tables_pay(candidates_for):
+    """AGE has 20 cells, SEX has 2: with equal shares AGE's table gets too little of the budget."""
+    candidates = candidates_for(10)
+    equal, weighted = (candidates.plan_of(replace(candidates.simplest(), weighted=each)) for each in (False, True))
+    gains = [
+        candidates.rehearsal.errors(equal, stand_in=k) - candidates.rehearsal.errors(weighted, stand_in=k)
+        for k in (0, 1)
+    ]
+    assert np.mean(gains) > 2 * np.std(gains, ddof=1) / np.sqrt(np.size(gains))
+    scales = {part.name: q.scale for q in weighted.questions for part in q.parts}
+    assert scales["AGE"] < scales["RACE"] < scales["SEX"]
+
+
+def test_raw_pairs_are_for_cells_that_stand_out_from_the_noise(candidates_for):
+    """Rows a cell beside the noise of so many pairs: none at a small budget, some at a larger one, then all."""
+
+    def numbers(epsilon):
+        candidates = candidates_for(epsilon)
+        start = Choice(candidates.single, ((Fraction(0), ()),))
+        found = list(candidates._raw_pairs(lambda: start, RAW_PAIRS))
+        for words, choice in found:
+            assert words == f"{len(choice.parts)} two-way tables, raw answers"
+            assert not choice.settings.smooth
+            assert choice.parts == candidates.pairs[: len(choice.parts)]
+        return [len(choice.parts) for _, choice in found]
+
+    assert numbers(1) == []
+    assert numbers(4) == [3, 2, 1]
+    assert numbers(100) == [6, 3, 2, 1]
+
+
+def test_all_columns_at_once_are_tried_only_where_few_cells_get_noise(data, candidates_for):
+    def tried(epsilon, schema=None):
+        candidates = candidates_for(epsilon)
+        candidates.schema = schema or candidates.schema
+        start = candidates.simplest()
+        return len(list(candidates._joint_table(lambda: start)))
+
+    wide = Schema.from_mbi({**dict.fromkeys("abcdefghi", 4), **dict.fromkeys(data.schema.coded, 8)})
+    assert [tried(each) for each in (1, 20)] == [0, 1]
+    assert tried(20, wide) == 0
+
+
+def test_what_stand_ins_have_out_of_reach_is_counted():
+    """Of four rows, one has a value that stays public nowhere, and two a pair that does not."""
+    schema = Schema.from_mbi({"a": 3, "b": 2})
+    public = Public.of(schema, {"a": [0, 1], "b": [0, 1]})
+    codes = {"a": np.array([0, 0, 1, 2]), "b": np.array([0, 1, 1, 0])}
+    stand_in = SimpleNamespace(public=public, codes=codes)
+    level = SimpleNamespace(stand_in=stand_in, group=np.array([0, 0, 0, 0]), left_out=range(0))
+    found = [out_of_reach([level], schema, [part]) for part in (("a",), ("b",), ("a", "b"))]
+    assert found == [0.25, 0.0, 0.5]
+    assert out_of_reach([level], schema, [("a",), ("b",)]) == 0.125
+
+
+def asked_above(candidates, parts):
+    choice = Choice(parts, ((Fraction(0), ()),))
+    (words, found), *_ = candidates._shares_above(lambda: choice, 0)
+    assert words.startswith(f"level 1: {many(len(found.above[0][1]), 'table')} for 1/30")
+    return found.above[0][1]
+
+
+def test_what_the_last_level_tells_is_not_asked_above(candidates_for):
+    candidates = candidates_for(10)
+    told = candidates.single[:2]
+    assert not set(told) & set(asked_above(candidates, told))
+    assert set(asked_above(candidates, candidates.single[2:])) & set(told)
+    few, more = (len(asked_above(candidates_for(epsilon), (("SEX",),))) for epsilon in ("1/100", 100))
+    assert few < more
+
+
+def test_large_tables_need_many_rows_and_little_noise(data, candidates_for):
+    candidates = candidates_for(1)
+    largest = {
+        (place, variance): max(map(data.schema.domain_size, candidates._small_pairs(place, variance)), default=0)
+        for place in (0, 1)
+        for variance in (1.0, 30.0**2, 1e6)
+    }
+    rows = [float(np.median(np.concatenate([level.rows for level in each]))) for each in candidates.levels]
+    for (place, variance), cells in largest.items():
+        assert cells <= min(rows[place] / max(variance**0.5, FEWEST_ROWS), MOST_CELLS)
+    assert largest[0, 1.0] > largest[1, 1.0] > largest[1, 1e6]
+    assert largest[0, 1.0] > largest[0, 30.0**2] > largest[0, 1e6]
+
+
+def test_a_part_that_others_tell_is_not_asked():
+    rng = np.random.default_rng(0)
+    same, other = rng.normal(size=(200, 2)), rng.normal(size=(200, 2)) * 0.7
+    deviations = np.concatenate([same, same + 0.01 * rng.normal(size=(200, 2)), other], axis=1)
+    cells = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    assert sorted(telling_parts(shrunk_moments(deviations), cells, 0.01, 2)) in ([0, 2], [1, 2])
+    assert sorted(telling_parts(shrunk_moments(deviations), cells, 0.01, 3)) == [0, 1, 2]
+
+
+def test_correlations_of_few_groups_are_taken_for_chance():
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(400, 1))
+    deviations = rng.normal(size=(400, 30)) + common  # every correlation is 1/2
+    apart = ~np.eye(30, dtype=bool)
+
+    def kept(groups):
+        raw = deviations[:groups].T @ deviations[:groups] / groups
+        return float(np.median(shrunk_moments(deviations[:groups])[apart] / raw[apart]))
+
+    assert kept(4) < kept(20) < kept(400) < 1
+    assert kept(4) < 0.8
+    assert kept(400) > 0.95
+
+
+def test_more_noise_makes_a_part_worth_less(data, rehearsal):
+    levels = [StandInLevel.of(stand_in, ("STATE", "PLACE")) for stand_in in rehearsal.stand_ins]
+    off = off_by(levels, data.schema, ("AGE", "EMPLOY"))
+    gains = [predicted_gain(off, variance) for variance in (1e-12, 1e-4, 1.0, 1e6)]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 0.01 > gains[-1] >= 0
+    assert predicted_gain(off, 1e-4, known=1e-4) < predicted_gain(off, 1e-4, known=1e6) <= gains[1]
+
+
+def test_a_prior_is_scaled_until_both_one_way_shares_are_the_true_ones(data, rehearsal):
+    """One sweep leaves the shares of the first column off; a pair is then worth what one-way tables tell of it, too."""
+    level = StandInLevel.of(rehearsal.stand_ins[0], ("STATE", "PLACE"))
+    truth, prior = level.shares(data.schema, ("AGE", "EMPLOY"))
+    found = scaled_to_one_way(prior, truth)
+    for axis in (1, 2):
+        np.testing.assert_allclose(found.sum(axis=axis), truth.sum(axis=axis), atol=1e-5)
+    np.testing.assert_allclose(
+        off_by([level], data.schema, ("AGE", "EMPLOY")), np.mean((truth - found) ** 2, axis=0), rtol=1e-12
+    )
+
+
+def test_groups_of_a_level_are_those_of_the_last_one_together(data, rehearsal):
+    for stand_in in rehearsal.stand_ins:
+        places, states = (StandInLevel.of(stand_in, by) for by in (("STATE", "PLACE"), ("STATE",)))
+        assert len(states) == 1
+        assert len(places) == len(stand_in.groups)
+        assert states.rows.sum() == places.rows.sum() == len(stand_in.group)
+        each, _ = places.shares(data.schema, ("AGE",))
+        together, prior = states.shares(data.schema, ("AGE",))
+        np.testing.assert_allclose(together[0], places.rows / places.rows.sum() @ each)
+        assert prior.sum() == pytest.approx(1)
