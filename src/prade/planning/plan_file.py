@@ -22,7 +22,7 @@ from prade.data.declare.schema_file import one_line_arrays
 from prade.data.public.table import PublicFiles
 from prade.data.read.csv import CsvFormat
 from prade.planning.questions import Ask, Level
-from prade.planning.settings import Expected, Settings, TargetError
+from prade.planning.settings import Expected, Settings, TargetError, settings_of_file
 from prade.planning.task import Target, targets_of_tables
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
@@ -196,13 +196,13 @@ def _settings(document: Mapping[str, Any]) -> Settings | None:
     """The settings: a file of this version has all of them, because their usual values change between versions."""
     if "settings" not in document:
         return None
-    table = _table(document["settings"], "settings")
+    table = settings_of_file(_table(document["settings"], "settings"))
     if missing := [field.name for field in fields(Settings) if field.name not in table]:
         raise DataError(
             f"settings leave out {', '.join(missing)}: the file was edited, or written by prade before version 0.9. "
             "This version reads those of 0.9 and later: write all settings, or none"
         )
-    return _record(document, "settings", Settings)
+    return _record({"settings": table}, "settings", Settings)
 
 
 def _expected(document: Mapping[str, Any]) -> Expected | None:
