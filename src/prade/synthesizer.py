@@ -6,17 +6,17 @@ A `Synthesizer` holds its parameters and results, and calls `prade.pipeline`. It
 
 from __future__ import annotations
 
+import inspect
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError, PradeError, closest
 from prade.core.execution import EFFORT, Execution
-from prade.core.parameters import Parameters
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.table import PublicTable
@@ -54,7 +54,29 @@ class NotFittedError(PradeError, AttributeError):
     """A result was requested before `fit` or `load`."""
 
 
-class Synthesizer(Parameters):
+class _Parameters:
+    """A class whose constructor only stores its arguments, as in scikit-learn: they can be read and changed by name."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; the class called with them makes an unfitted copy."""
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        return {name: getattr(self, name) for name in names}
+
+    get_parameters = get_params  # the name in SDV
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change some parameters, for the next `plan` or `fit`; earlier results do not change."""
+        known = self.get_params()
+        for name in parameters:
+            if name not in known:
+                hint = closest(name, known) or f"; there are {', '.join(known)}"
+                raise PradeError(f"{type(self).__name__} has no parameter {name!r}{hint}")
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+
+class Synthesizer(_Parameters):
     """Make synthetic rows like those of a private table, from a public table and a privacy budget.
 
     ``fit(private, public)`` spends epsilon once; everything after it is free and can be repeated. The constructor only

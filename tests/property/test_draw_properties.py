@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prade import Schema
 from prade.data.public.joint import Prior
-from prade.sampling.draw import draw, improve, ordering
+from prade.sampling.draw import Search, draw, improve, ordering
 
 law = settings(max_examples=100)
 seeds = st.integers(0, 2**32 - 1)
@@ -66,7 +66,7 @@ def test_improving_never_raises_the_objective(prior, n, seed, detail, passes):
     positive = np.flatnonzero(prior.weights)
     start = np.random.default_rng(seed).choice(positive, n)
     for depth in (detail, 64):
-        rows = improve(prior.codes, prior.schema, prior.weights, start, seed=seed, detail=depth, passes=passes)
+        rows = improve(prior.codes, prior.schema, prior.weights, start, seed=seed, search=Search(passes, detail=depth))
         assert len(rows) == n
         assert (prior.weights[rows] > 0).all()
     # slopes are rounded to 1 / 2^14: that much a cell and a swap may be gained or lost

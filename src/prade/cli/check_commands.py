@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from prade.cli.csv_options import csv_options
-from prade.cli.main import FILE, examples, prade, result
-from prade.cli.options import public_files
-from prade.cli.plan_commands import SHOWN, as_json, rows_per_person, weight
+from prade.cli.main import FILE, as_json, examples, prade, result
+from prade.cli.options import csv_options, public_files, rows_per_person, weight
+from prade.cli.plan_commands import SHOWN
 
 if TYPE_CHECKING:
     from prade.data.declare.groups import Groups
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     "  prade check --schema schema.toml --groups places.csv public.parquet\n"
     "  prade check plan.toml --private people.csv"
 )
-def check(files: tuple[str, ...], private: str | None, schema_file: str | None, as_json: bool, **options: Any) -> None:
+def check(files: tuple[str, ...], private: str | None, schema_file: str | None, **options: Any) -> None:
     """Check PUBLIC files against a schema, or a private table against a PLAN.
 
     With --schema, the command shows what the public files contain, which values do not fit the schema, and how much
@@ -50,20 +49,20 @@ def check(files: tuple[str, ...], private: str | None, schema_file: str | None, 
     given = click.get_current_context().get_parameter_source
     public_only = [name for name in options if given(name) is ParameterSource.COMMANDLINE]
     if private is not None and schema_file is None and len(files) == 1 and not public_only:
-        _check_private(files[0], private, as_json)
+        _check_private(files[0], private)
     elif private is None and schema_file is not None:
-        _check_public(files, schema_file, as_json=as_json, **options)
+        _check_public(files, schema_file, **options)
     else:
         raise click.UsageError("give one plan with --private alone, or public files with --schema")
 
 
-def _check_private(plan_file: str, private: str, as_json: bool) -> None:
+def _check_private(plan_file: str, private: str) -> None:
     """Show the custodian how a private table fits a plan."""
     from prade.measuring.check import check as look
     from prade.planning.plan import Plan
 
     found = look(Plan.load(plan_file), private)
-    result(found.to_dict(), str(found), as_json)
+    result(found.to_dict(), str(found))
     if not found.fits:
         click.get_current_context().exit(1)
 
@@ -76,7 +75,6 @@ def _check_public(
     weight: str | None,
     epsilon: str,
     max_rows_per_person: int,
-    as_json: bool,
 ) -> None:
     """Show how public files fit a schema."""
     from prade.data.declare.groups import Groups
@@ -123,7 +121,7 @@ def _check_public(
         f"to measure all {parts} one-way tables of every group with {budget}, each count gets Laplace noise of scale "
         f"{scale:,.4g}",
     ]
-    result(facts, "\n".join(words), as_json)
+    result(facts, "\n".join(words))
 
 
 def _broken_rules(schema: Schema, rows: Public, listed: Groups) -> list[Breach]:

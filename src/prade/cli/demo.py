@@ -19,12 +19,12 @@ import click
 
 from prade.cli.main import FILE, examples, prade
 from prade.cli.options import Where, worker_options
-from prade.release.derived_files import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"  # the cap covers the release and the published algorithm's, which costs the same
 REHEARSED = ("1/2", "2", EPSILON, "8")
 EFFORT = 20.0  # for the rehearsals of one budget
 BY = ("STATE", "PLACE")
+SYNTHETIC = "synthetic.parquet"  # in the release
 LEDGER = "prade.ledger"  # in the folder: the user's own ledger is for real people
 DATABASE = "private.duckdb"
 PAGE = "explore.html"

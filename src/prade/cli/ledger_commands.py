@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from prade.cli.main import FILE, Command, examples, need_folder, prade, remark, result, text_table
-from prade.cli.plan_commands import as_json, budget_of, ledger_option, person_id_option, rows_per_person
+from prade.cli.main import FILE, Command, as_json, examples, need_folder, prade, remark, result, text_table, wants_json
+from prade.cli.options import budget_of, ledger_option, person_id_option, rows_per_person, together
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
@@ -32,7 +32,7 @@ class Payer:
     cap: Budget | None
 
 
-def payer_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) -> Payer:
+def payer_for(plan: Plan, output: str, ledger_file: str | None) -> Payer:
     """Find the ledger that pays for a plan. For an unknown data set, ask a person for the cap, or refuse a script."""
     from prade.privacy.ledger import Ledger
     from prade.release.payment import need_on_record, not_entered
@@ -43,7 +43,7 @@ def payer_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) -
     if ledger.knows(plan.dataset):
         return Payer(ledger, None)
     need_on_record(plan, Path(output).resolve(), ledger)
-    if not as_json and at_a_terminal():
+    if not wants_json() and at_a_terminal():
         return Payer(ledger, ask_cap(plan, ledger))
     raise not_entered(plan, ledger)
 
@@ -69,23 +69,18 @@ def ask_cap(plan: Plan | Task, ledger: Ledger) -> Budget:
 # ---------------------------------------------------------------------- commands
 
 
-def capped(command: Command) -> Command:
-    """Add the options that define a cap."""
-    options = [
-        click.option("--cap", metavar="EPSILON", help="The most epsilon that may ever be spent, as in 4 or 1/3."),
-        click.option("--delta", help="With --cap: the most delta, for (epsilon, delta) differential privacy."),
-        click.option("--rho", help="Instead of --cap: the most rho, for zero-concentrated differential privacy."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+capped = together(
+    click.option("--cap", metavar="EPSILON", help="The most epsilon that may ever be spent, as in 4 or 1/3."),
+    click.option("--delta", help="With --cap: the most delta, for (epsilon, delta) differential privacy."),
+    click.option("--rho", help="Instead of --cap: the most rho, for zero-concentrated differential privacy."),
+)
 
 
 def with_unit(command: Command) -> Command:
     """Add the options that define a unit of protection, and give the command the unit."""
 
     @wraps(command)
-    def made(
+    def with_the_unit(
         max_rows_per_person: int, person_id: str | None, max_rows_per_group: int | None, neighbours: Any, **others: Any
     ) -> Any:
         from prade.privacy.protection import Unit
@@ -106,10 +101,7 @@ def with_unit(command: Command) -> Command:
             help="How neighbouring tables differ: one person added or removed, or one replaced by another.",
         ),
     ]
-    decorated = cast(Command, made)
-    for option in reversed(options):
-        decorated = option(decorated)
-    return decorated
+    return together(*options)(cast(Command, with_the_unit))
 
 
 @prade.group()
@@ -136,7 +128,6 @@ def open_(
     rho: str | None,
     unit: Unit,
     ledger_file: str | None,
-    as_json: bool,
 ) -> None:
     """Enter a DATASET, with its unit and its cap.
 
@@ -149,7 +140,7 @@ def open_(
     entered = book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap"))
     _remark_weak(entered.cap)
     words = f"{book.path}: data set {entered.name!r} with the cap {entered.cap}\n{entered.unit.promise()}"
-    result(_facts(book, entered.name), words, as_json)
+    result(_facts(book, entered.name), words)
 
 
 @ledger.command("raise-cap")
@@ -168,7 +159,6 @@ def raise_cap(
     rho: str | None,
     reason: str,
     ledger_file: str | None,
-    as_json: bool,
 ) -> None:
     """Raise the cap of a DATASET, and record why.
 
@@ -181,7 +171,7 @@ def raise_cap(
     _remark_weak(raised.cap)
     left = book.remaining(dataset)
     words = f"{book.path}: data set {raised.name!r} now has the cap {raised.cap}, and {left} is left"
-    result(_facts(book, raised.name), words, as_json)
+    result(_facts(book, raised.name), words)
 
 
 @ledger.command("plan")
@@ -202,7 +192,6 @@ def plan_years(
     rho: str | None,
     unit: Unit,
     ledger_file: str | None,
-    as_json: bool,
 ) -> None:
     """Divide the budget of a DATASET over several years.
 
@@ -217,7 +206,7 @@ def plan_years(
     book = Ledger.of(ledger_file)
     if cap is not None or rho is not None:
         _remark_weak(book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap")).cap)
-    _show_year(book, book.divide(dataset, years, numbers).name, as_json)
+    _show_year(book, book.divide(dataset, years, numbers).name)
 
 
 @ledger.command("next-year")
@@ -225,15 +214,15 @@ def plan_years(
 @ledger_option
 @as_json
 @examples("  prade ledger next-year census")
-def next_year(dataset: str, ledger_file: str | None, as_json: bool) -> None:
+def next_year(dataset: str, ledger_file: str | None) -> None:
     """Begin the next year of a DATASET whose budget is divided over several."""
     from prade.privacy.ledger import Ledger
 
     book = Ledger.of(ledger_file)
-    _show_year(book, book.next_year(dataset).name, as_json)
+    _show_year(book, book.next_year(dataset).name)
 
 
-def _show_year(book: Ledger, name: str, as_json: bool) -> None:
+def _show_year(book: Ledger, name: str) -> None:
     """Show how a budget is divided, and what may be spent this year."""
     statement = book.statement(name)
     division = statement.dataset.division
@@ -244,7 +233,7 @@ def _show_year(book: Ledger, name: str, as_json: bool) -> None:
         for year in range(1, len(division.shares) + 1)
     ]
     words = f"{book.path}: data set {name!r}\n{text_table(rows)}\n{left} may be spent this year."
-    result({**_facts(book, name), "left_this_year": left.to_dict()}, words, as_json)
+    result({**_facts(book, name), "left_this_year": left.to_dict()}, words)
 
 
 @ledger.command("import")
@@ -252,7 +241,7 @@ def _show_year(book: Ledger, name: str, as_json: bool) -> None:
 @ledger_option
 @as_json
 @examples("  prade ledger import release-2023 release-2024")
-def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -> None:
+def import_(releases: tuple[str, ...], ledger_file: str | None) -> None:
     """Record the cost of RELEASE folders.
 
     Use this for releases that another ledger, or a lost one, paid for. Their costs count from then on. Importing a
@@ -267,7 +256,7 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
         entry = import_release(book, release)
         facts.append({"release": release, "ledger": str(book.path), **entry.to_dict()})
         lines.append(f"{release}: {entry.cost}, entry {entry.id} ({entry.state}) of {entry.dataset!r} in {book.path}")
-    result(facts, "\n".join(lines), as_json)
+    result(facts, "\n".join(lines))
 
 
 @ledger.command("return")
@@ -280,7 +269,7 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
 @ledger_option
 @as_json
 @examples('  prade ledger return 3 --reason "the database was down; no noise was drawn"')
-def return_(entry: int, reason: str, ledger_file: str | None, as_json: bool) -> None:
+def return_(entry: int, reason: str, ledger_file: str | None) -> None:
     """Give back what an ENTRY has spent, and record why.
 
     Only an entry whose run failed, or was interrupted, before it drew noise can be given back. `prade ledger show`
@@ -294,14 +283,14 @@ def return_(entry: int, reason: str, ledger_file: str | None, as_json: bool) -> 
     words = (
         f"{book.path}: entry {entry} of data set {returned.dataset!r} ({returned.cost}) is given back; {left} is left"
     )
-    result({**returned.to_dict(), "ledger": str(book.path), "remaining": left.to_dict()}, words, as_json)
+    result({**returned.to_dict(), "ledger": str(book.path), "remaining": left.to_dict()}, words)
 
 
 @ledger.command("list")
 @ledger_option
 @as_json
 @examples("  prade ledger list --json")
-def list_(ledger_file: str | None, as_json: bool) -> None:
+def list_(ledger_file: str | None) -> None:
     """List the data sets: cap, spent, remaining."""
     from prade.privacy.ledger import Ledger
 
@@ -315,7 +304,7 @@ def list_(ledger_file: str | None, as_json: bool) -> None:
         {"dataset": row["dataset"], "entries": row["entries"], **{key: _amounts(row[key]) for key in budgets}}
         for row in listed
     ]
-    result(listed, f"{book.path}\n{text_table(words)}", as_json)
+    result(listed, f"{book.path}\n{text_table(words)}")
 
 
 @ledger.command()
@@ -323,7 +312,7 @@ def list_(ledger_file: str | None, as_json: bool) -> None:
 @ledger_option
 @as_json
 @examples("  prade ledger show census")
-def show(dataset: str | None, ledger_file: str | None, as_json: bool) -> None:
+def show(dataset: str | None, ledger_file: str | None) -> None:
     """Show the account of a DATASET, or of all.
 
     An account has the promise, what was measured, what it cost, what remains, and which runs failed.
@@ -333,7 +322,7 @@ def show(dataset: str | None, ledger_file: str | None, as_json: bool) -> None:
     book = Ledger.of(ledger_file)
     names = [dataset] if dataset else [each.name for each in book.datasets()]
     words = "\n\n".join(book.account(name) for name in names)
-    result([_facts(book, name) for name in names], words, as_json)
+    result([_facts(book, name) for name in names], words)
 
 
 def _remark_weak(cap: Budget) -> None:

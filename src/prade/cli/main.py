@@ -30,6 +30,7 @@ from prade.core.version import __version__
 WRONG, TOO_MUCH = 1, 3
 INTERRUPTION = "interrupted; no file is half-written, run the command again to continue"
 DEBUG = "PRADE_DEBUG"
+JSON = "prade.cli.json"  # in the context of a command: whether it was given --json
 UNFORESEEN = f"This is a bug in prade; please report it. To see where it occurred, put {DEBUG}=1 before the command"
 PUBLIC_ONLY = (
     "schema",
@@ -155,15 +156,28 @@ def remark(text: str) -> None:
     click.echo(text, err=True)
 
 
-def result(value: Any, words: str, as_json: bool) -> None:
+def _note_json(context: click.Context, _: click.Parameter, given: bool) -> None:
+    context.meta[JSON] = given
+
+
+as_json = click.option(
+    "--json", is_flag=True, expose_value=False, callback=_note_json, help="Print the result as JSON."
+)
+
+
+def wants_json() -> bool:
+    """Whether the command that runs was given --json: its standard output is then one JSON value."""
+    return bool(click.get_current_context().meta.get(JSON))
+
+
+def result(value: Any, words: str) -> None:
     """Print a result: as JSON for a script, or in words for a person."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str) if as_json else words)
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str) if wants_json() else words)
 
 
 def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
-    commands = ("plan", "label", "check", "ledger", "release", "diagnose", "report")
-    for module in (*(f"{name}_commands" for name in commands), "demo"):
+    for module in ("plan_commands", "check_commands", "ledger_commands", "release_commands", "report_commands", "demo"):
         importlib.import_module(f"prade.cli.{module}")
     # in the order of their use, whichever module was imported first; commands of others come last
     order = {name: place for place, name in enumerate(COMMANDS)}

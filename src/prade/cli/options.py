@@ -1,10 +1,14 @@
-"""The option `--public` of commands that take a plan or a release; they say which public files they use."""
+"""The options that commands share, and what they stand for: budgets, tasks, public files, formats of CSV, workers.
+
+Each function imports heavy modules itself, so that `prade --help` starts fast.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,13 +17,184 @@ import click
 
 from prade.cli.main import FILE, Command, remark
 from prade.core.errors import DataError
+from prade.core.execution import EFFORT
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from prade.core.execution import Execution
     from prade.data.public.table import PublicFiles, PublicTable
+    from prade.data.read.csv import CsvFormat
     from prade.planning.plan import Plan
+    from prade.planning.task import Task
+    from prade.privacy.budget import Budget
+
+
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in the order of the help."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+rows_per_person = click.option(
+    "--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."
+)
+person_id_option = click.option(
+    "--person-id",
+    metavar="COLUMN",
+    help="Column that identifies the person, so that prade can enforce the bound on rows.",
+)
+weight = click.option("--weight", metavar="COLUMN", help="Column with the weights of the public rows.")
+force = click.option("--force", is_flag=True, help="Replace the file if it exists.")
+ledger_option = click.option(
+    "--ledger", "ledger_file", type=FILE, help="Ledger file. [default: PRADE_LEDGER, or the file in your data folder]"
+)
+spending = together(
+    ledger_option,
+    click.option(
+        "--again", is_flag=True, help="Pay once more for a plan that has been paid for, and write to a new folder."
+    ),
+    click.option(
+        "--yes-weak-protection",
+        "weak_protection",
+        is_flag=True,
+        help="Accept a budget that hardly protects: an epsilon above 20, or a delta of 1/1000 or more.",
+    ),
+)
+planning = together(
+    click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file."),
+    click.option(
+        "--public",
+        multiple=True,
+        type=FILE,
+        help="File of public rows; may be given several times. With --previous: a public file of that release that "
+        "has moved, or lies outside the release's parent folder.",
+    ),
+    weight,
+    click.option(
+        "--previous",
+        metavar="RELEASE",
+        type=FILE,
+        help="Folder of the last release of the same groups, whose estimates are the prior instead of public rows. "
+        "Its data set and unit are the plan's.",
+    ),
+    click.option(
+        "--other-people",
+        is_flag=True,
+        help="The --previous release is about other people, so the data set and the unit may differ.",
+    ),
+    click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."),
+    click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
+    click.option("--targets", "targets_file", type=FILE, help="File of the tables that must be right first."),
+    click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
+    click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy."),
+    click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
+    click.option(
+        "--max-rows-per-person",
+        type=int,
+        help="Most rows that one person may have. [default: that of --previous, or 1]",
+    ),
+    person_id_option,
+    click.option(
+        "--dataset", help='Name of the private table in the ledger. [default: that of --previous, or "private"]'
+    ),
+    click.option(
+        "--tune/--no-tune",
+        default=True,
+        help="Choose the plan by rehearsal on public rows, or take the simplest plan.",
+    ),
+    click.option(
+        "--effort",
+        default=EFFORT,
+        show_default=True,
+        help="Work that the rehearsals of a budget may be: 1 is about what two idle cores do in a second. The plan "
+        "is the same however busy the machine is. W workers do W times the effort in the same time.",
+    ),
+    click.option(
+        "--seconds",
+        type=float,
+        help="Seconds that the rehearsals of a budget may take at most; the plan then says that the time was up. "
+        "[default: 600, or 5 for each 1 of effort]",
+    ),
+)
+
+
+def columns_of(text: str) -> list[str]:
+    """Split names that are joined by commas or plus signs, as in "STATE,PUMA" or "STATE+PUMA"."""
+    return [name.strip() for name in re.split("[,+]", text) if name.strip()]
+
+
+def levels_of(text: str) -> list[list[str]]:
+    """Read levels from text: commas separate levels, plus signs separate the columns of a level.
+
+    >>> levels_of("STATE,PUMA+YEAR")
+    [['STATE'], ['PUMA', 'YEAR']]
+    """
+    return [columns_of(level) for level in text.split(",") if level.strip()]
+
+
+def budget_of(epsilon: str | None, delta: str | None, rho: str | None, *, epsilon_option: str = "--epsilon") -> Budget:
+    """Build the budget from the options: epsilon, epsilon with delta, or rho."""
+    from prade.privacy.budget import Budget
+
+    if rho is not None and epsilon is None and delta is None:
+        return Budget.zcdp(rho)
+    if epsilon is None or rho is not None:
+        raise click.UsageError(f"give the budget as {epsilon_option}, as {epsilon_option} with --delta, or as --rho")
+    return Budget.pure(epsilon) if delta is None else Budget.approx(epsilon, delta)
+
+
+def task_of(
+    schema_file: str,
+    public: tuple[str, ...],
+    weight: str | None,
+    previous: str | None,
+    other_people: bool,
+    groups_file: str | None,
+    levels: str,
+    targets_file: str | None,
+    epsilon: str | None,
+    delta: str | None,
+    rho: str | None,
+    max_rows_per_person: int | None,
+    person_id: str | None,
+    dataset: str | None,
+) -> tuple[Task, PublicTable]:
+    """Build the task and the public table from the options."""
+    from prade.data.public.table import PublicTable
+    from prade.planning.task import Task
+    from prade.privacy.protection import Unit
+    from prade.release.release import Release
+
+    if (not public and previous is None) or (previous is not None and weight is not None):
+        raise click.UsageError(
+            "give the public rows that estimates start from: files with --public (and --weight), or the last release "
+            "with --previous"
+        )
+    if other_people and previous is None:
+        raise click.UsageError("--other-people says whom the --previous release is about: also give --previous")
+    budget, level_columns = budget_of(epsilon, delta, rho), levels_of(levels)
+    if bool(level_columns) != bool(groups_file):
+        raise click.UsageError(
+            "--groups and --levels go together: give both, or neither to treat everybody as one group"
+        )
+    release = None if previous is None else Release.load(previous)
+    name, unit = ("private", Unit()) if release is None else (release.plan.dataset, release.plan.unit)
+    unit = unit if max_rows_per_person is None else replace(unit, max_rows=max_rows_per_person)
+    unit = unit if person_id is None else replace(unit, person_id=person_id)
+    name = name if dataset is None else dataset
+    task = Task(name, schema_file, budget, unit, level_columns, groups_file, targets=targets_file or ())
+    if release is not None:
+        from prade.sampling.carried import carried_on
+
+        return task, carried_on(release, task, public_files(public) if public else None, other_people=other_people)
+    return task, PublicTable(public_files(public, weight))
+
 
 public_again = click.option(
     "--public",
@@ -110,7 +285,7 @@ def worker_options(command: Command) -> Command:
             raise click.UsageError("--workers starts processes on this machine, and --cluster uses others: give one")
         return command(where=Where(workers, cluster), **arguments)
 
-    options: list[Callable[[Command], Command]] = [
+    options = together(
         click.option(
             "--workers",
             type=click.IntRange(1),
@@ -122,8 +297,66 @@ def worker_options(command: Command) -> Command:
             metavar="ADDRESS",
             help="Work on a Dask cluster, as in --cluster tcp://10.0.0.1:8786; its workers must see the same folders.",
         ),
-    ]
-    decorated = cast(Command, with_where)
-    for option in reversed(options):
-        decorated = option(decorated)
-    return decorated
+    )
+    return options(cast(Command, with_where))
+
+
+def csv_options(*names: str, private: bool = False) -> Callable[[Command], Command]:
+    """Add the options, and give the command the named paths together with the format that the options declare."""
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def with_format(encoding: str, delimiter: str, line_breaks: bool = False, **arguments: Any) -> Any:
+            from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat
+
+            form = CsvFormat(encoding, delimiter, line_breaks)
+            if form != DEFAULT_FORMAT:
+                for name in names:
+                    fits = _of_list(arguments[name], form) if name == "groups_file" else form
+                    arguments[name] = _formatted(arguments[name], fits)
+            return command(**arguments)
+
+        options = [
+            click.option("--encoding", default="utf-8", show_default=True, help="Encoding of CSV files."),
+            click.option(
+                "--delimiter", default=",", show_default=True, help="Character between the cells of CSV files; or tab."
+            ),
+        ]
+        if private:
+            options.append(
+                click.option(
+                    "--line-breaks",
+                    is_flag=True,
+                    help="Cells in quotes of the private CSV file may have line breaks. [default: a record is a line]",
+                )
+            )
+        return together(*options)(cast(Command, with_format))
+
+    return add
+
+
+def _of_list(path: str | None, form: CsvFormat) -> CsvFormat:
+    """The format of the list of groups, which is public and often a file of another make: UTF-8 if it can be.
+
+    Its delimiter is the declared one if the header has it, or else the usual one that the header has.
+    """
+    if path is None or not path.endswith(".csv"):
+        return form
+    try:
+        content = Path(path).read_bytes()
+        text = content.decode("utf-8")
+        encoding = "utf-8"
+    except UnicodeDecodeError:
+        text, encoding = content.decode(form.encoding, "replace"), form.encoding
+    except OSError:
+        return form
+    header = text.partition("\n")[0]
+    delimiter = next((each for each in (form.delimiter, *",;\t") if each in header), form.delimiter)
+    return replace(form, encoding=encoding, delimiter=delimiter)
+
+
+def _formatted(path: Any, form: Any) -> Any:
+    """A path or several with the format. The address of a database is returned unchanged."""
+    if isinstance(path, tuple):
+        return tuple(_formatted(each, form) for each in path)
+    return path if path is None or "://" in path else form.file(path)

@@ -6,21 +6,30 @@ modules itself, so that `prade --help` starts fast.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.csv_options import csv_options
-from prade.cli.main import FILE, Command, examples, need_new_file, prade, remark, result, text_table
-from prade.cli.options import Where, public_files, worker_options
-from prade.core.execution import EFFORT
+from prade.cli.main import FILE, as_json, examples, need_new_file, prade, remark, result, text_table
+from prade.cli.options import (
+    Where,
+    columns_of,
+    csv_options,
+    force,
+    planning,
+    public_files,
+    task_of,
+    weight,
+    worker_options,
+)
+from prade.core.errors import DataError, many
 
 if TYPE_CHECKING:
-    from prade.data.public.table import PublicTable
+    from prade.data.declare.display import Labelling
+    from prade.data.declare.schema import Schema
     from prade.planning.plan import Plan
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
@@ -29,175 +38,6 @@ if TYPE_CHECKING:
 SHOWN = 5  # values to list, of those that do not fit a column
 TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
 PAGE = "explore.html"
-
-# ---------------------------------------------------------------------- options that commands share
-
-
-def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one decorator, in the order of the help."""
-
-    def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-rows_per_person = click.option(
-    "--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."
-)
-person_id_option = click.option(
-    "--person-id",
-    metavar="COLUMN",
-    help="Column that identifies the person, so that prade can enforce the bound on rows.",
-)
-weight = click.option("--weight", metavar="COLUMN", help="Column with the weights of the public rows.")
-force = click.option("--force", is_flag=True, help="Replace the file if it exists.")
-ledger_option = click.option(
-    "--ledger", "ledger_file", type=FILE, help="Ledger file. [default: PRADE_LEDGER, or the file in your data folder]"
-)
-spending = together(
-    ledger_option,
-    click.option(
-        "--again", is_flag=True, help="Pay once more for a plan that has been paid for, and write to a new folder."
-    ),
-    click.option(
-        "--yes-weak-protection",
-        "weak_protection",
-        is_flag=True,
-        help="Accept a budget that hardly protects: an epsilon above 20, or a delta of 1/1000 or more.",
-    ),
-)
-planning = together(
-    click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file."),
-    click.option(
-        "--public",
-        multiple=True,
-        type=FILE,
-        help="File of public rows; may be given several times. With --previous: a public file of that release that "
-        "has moved, or lies outside the release's parent folder.",
-    ),
-    weight,
-    click.option(
-        "--previous",
-        metavar="RELEASE",
-        type=FILE,
-        help="Folder of the last release of the same groups, whose estimates are the prior instead of public rows. "
-        "Its data set and unit are the plan's.",
-    ),
-    click.option(
-        "--other-people",
-        is_flag=True,
-        help="The --previous release is about other people, so the data set and the unit may differ.",
-    ),
-    click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."),
-    click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
-    click.option("--targets", "targets_file", type=FILE, help="File of the tables that must be right first."),
-    click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
-    click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy."),
-    click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
-    click.option(
-        "--max-rows-per-person",
-        type=int,
-        help="Most rows that one person may have. [default: that of --previous, or 1]",
-    ),
-    person_id_option,
-    click.option(
-        "--dataset", help='Name of the private table in the ledger. [default: that of --previous, or "private"]'
-    ),
-    click.option(
-        "--tune/--no-tune",
-        default=True,
-        help="Choose the plan by rehearsal on public rows, or take the simplest plan.",
-    ),
-    click.option(
-        "--effort",
-        default=EFFORT,
-        show_default=True,
-        help="Work that the rehearsals of a budget may be: 1 is about what two idle cores do in a second. The plan "
-        "is the same however busy the machine is. W workers do W times the effort in the same time.",
-    ),
-    click.option(
-        "--seconds",
-        type=float,
-        help="Seconds that the rehearsals of a budget may take at most; the plan then says that the time was up. "
-        "[default: 600, or 5 for each 1 of effort]",
-    ),
-)
-
-
-def columns_of(text: str) -> list[str]:
-    """Split names that are joined by commas or plus signs, as in "STATE,PUMA" or "STATE+PUMA"."""
-    return [name.strip() for name in re.split("[,+]", text) if name.strip()]
-
-
-def levels_of(text: str) -> list[list[str]]:
-    """Read levels from text: commas separate levels, plus signs separate the columns of a level.
-
-    >>> levels_of("STATE,PUMA+YEAR")
-    [['STATE'], ['PUMA', 'YEAR']]
-    """
-    return [columns_of(level) for level in text.split(",") if level.strip()]
-
-
-def budget_of(epsilon: str | None, delta: str | None, rho: str | None, *, epsilon_option: str = "--epsilon") -> Budget:
-    """Build the budget from the options: epsilon, epsilon with delta, or rho."""
-    from prade.privacy.budget import Budget
-
-    if rho is not None and epsilon is None and delta is None:
-        return Budget.zcdp(rho)
-    if epsilon is None or rho is not None:
-        raise click.UsageError(f"give the budget as {epsilon_option}, as {epsilon_option} with --delta, or as --rho")
-    return Budget.pure(epsilon) if delta is None else Budget.approx(epsilon, delta)
-
-
-def task_of(
-    schema_file: str,
-    public: tuple[str, ...],
-    weight: str | None,
-    previous: str | None,
-    other_people: bool,
-    groups_file: str | None,
-    levels: str,
-    targets_file: str | None,
-    epsilon: str | None,
-    delta: str | None,
-    rho: str | None,
-    max_rows_per_person: int | None,
-    person_id: str | None,
-    dataset: str | None,
-) -> tuple[Task, PublicTable]:
-    """Build the task and the public table from the options."""
-    from prade.data.public.table import PublicTable
-    from prade.planning.task import Task
-    from prade.privacy.protection import Unit
-    from prade.release.release import Release
-
-    if (not public and previous is None) or (previous is not None and weight is not None):
-        raise click.UsageError(
-            "give the public rows that estimates start from: files with --public (and --weight), or the last release "
-            "with --previous"
-        )
-    if other_people and previous is None:
-        raise click.UsageError("--other-people says whom the --previous release is about: also give --previous")
-    budget, level_columns = budget_of(epsilon, delta, rho), levels_of(levels)
-    if bool(level_columns) != bool(groups_file):
-        raise click.UsageError(
-            "--groups and --levels go together: give both, or neither to treat everybody as one group"
-        )
-    release = None if previous is None else Release.load(previous)
-    name, unit = ("private", Unit()) if release is None else (release.plan.dataset, release.plan.unit)
-    unit = unit if max_rows_per_person is None else replace(unit, max_rows=max_rows_per_person)
-    unit = unit if person_id is None else replace(unit, person_id=person_id)
-    name = name if dataset is None else dataset
-    task = Task(name, schema_file, budget, unit, level_columns, groups_file, targets=targets_file or ())
-    if release is not None:
-        from prade.sampling.carried import carried_on
-
-        return task, carried_on(release, task, public_files(public) if public else None, other_people=other_people)
-    return task, PublicTable(public_files(public, weight))
 
 
 def facts_of(plan: Plan) -> dict[str, Any]:
@@ -248,7 +88,6 @@ def infer(
     weight: str | None,
     max_values: int,
     bins: int,
-    as_json: bool,
 ) -> None:
     """Draft a schema from PUBLIC files.
 
@@ -268,7 +107,7 @@ def infer(
     }
     words = f"{output}: {len(draft.coded)} columns to estimate, {len(draft.groups)} group columns"
     facts = {"schema": output, "columns": draft.coded, "groups": draft.groups, "read_as_missing": unread}
-    result(facts, words, as_json)
+    result(facts, words)
     for value in dict.fromkeys(value for cells in unread.values() for value in cells):
         names = [name for name, cells in unread.items() if value in cells]
         rows = sum(unread[name][value] for name in names)
@@ -328,7 +167,6 @@ def _one(
     effort: float,
     seconds: float | None,
     where: Where,
-    as_json: bool,
     **options: Any,
 ) -> None:
     from prade.pipeline import plan as make_plan
@@ -346,7 +184,7 @@ def _one(
     covered = [in_words, *left_out_in_words(columns_left_out(made), unlisted_groups(made.schema, made.groups))]
     lines = [made.describe(), *filter(None, covered), made.promise(), f"The plan is in {output}."]
     facts = {"file": output, "advice": made.advice, **facts_of(made), "groups_with_public_rows": occurring}
-    result(facts, "\n".join(lines), as_json)
+    result(facts, "\n".join(lines))
 
 
 def _several(
@@ -356,7 +194,6 @@ def _several(
     effort: float,
     seconds: float | None,
     where: Where,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
@@ -392,7 +229,7 @@ def _several(
         f"The plans are in {', '.join(files)}.",
         None if page is None else f"The page is {page}.",
     ]
-    result({**facts, "files": files, "page": page}, "\n".join(filter(None, lines)), as_json)
+    result({**facts, "files": files, "page": page}, "\n".join(filter(None, lines)))
 
 
 def _remark_on(task: Task, budgets: list[Budget]) -> None:
@@ -415,3 +252,77 @@ def _targets(explored: Exploration) -> list[dict[str, Any]]:
         at = {f"at {amount}": f"{error.error:.4f}" for amount, error in zip(amounts, errors, strict=True)}
         rows.append({"target": errors[0].what, "by": errors[0].by, "public table": f"{errors[0].prior:.4f}", **at})
     return rows
+
+
+@schema.command()
+@click.argument("schema_file", metavar="SCHEMA", type=FILE)
+@click.option("--codebook", required=True, type=FILE, help="CSV file with titles, descriptions, units and labels.")
+@click.option(
+    "-o", "--output", type=FILE, help="File to write.  [default: the schema file, with --force; RELEASE/labels.toml]"
+)
+@force
+@csv_options("codebook")
+@as_json
+@examples(
+    "  prade schema label --codebook codebook.csv schema.toml -o labelled.toml\n"
+    "  prade schema label --codebook PUMS_Data_Dictionary_2024.csv schema.toml --force\n"
+    "  prade schema label --codebook codebook.csv release"
+)
+def label(schema_file: str, codebook: str, output: str | None, force: bool) -> None:
+    """Label the columns and values of a SCHEMA, or of a release, from a codebook.
+
+    The codebook is a CSV file with the columns column, title, description, unit, value and label; a line without a
+    value is about the column itself. The Census Bureau's PUMS data dictionary, with lines NAME and VAL, is read too.
+    Labels are for readers. A plan measures and costs the same with them and without. Give the folder of a release to
+    label what was measured already.
+    """
+    from prade.data.declare.display import Codebook
+    from prade.release.release import LABELS
+
+    is_release = Path(schema_file).is_dir()
+    written = output or (str(Path(schema_file) / LABELS) if is_release else schema_file)
+    if not written.endswith(".toml"):
+        raise DataError(f"{written} is not a .toml file, but one will be written: give its name with -o")
+    need_new_file(written, force)
+    made = Codebook.read(codebook).label(_schema_of(schema_file))
+    with_comments = not is_release and "\n#" in "\n" + Path(schema_file).read_text("utf-8-sig")
+    made.schema.save(written)
+    facts = {
+        "schema": written,
+        "columns": made.columns,
+        "values": made.values,
+        "without_entry": made.without_entry,
+        "unknown_columns": made.unknown_columns,
+        "unknown_values": made.unknown_values,
+        "of_bins": made.of_bins,
+    }
+    words = f"{written}: {many(len(made.columns), 'column')} and {many(made.values, 'value')} labelled"
+    result(facts, words)
+    _remark_on_the_rest(made, str(codebook))
+    if with_comments:
+        remark(f"Comments in {schema_file} are not in what was written.")
+
+
+def _schema_of(path: str) -> Schema:
+    """Return the schema in a file, or that of the release in a folder."""
+    from prade.data.declare.schema import Schema
+    from prade.release.release import Release
+
+    return Release.load(path).plan.schema if Path(path).is_dir() else Schema.load(path)
+
+
+def _remark_on_the_rest(made: Labelling, codebook: str) -> None:
+    """Say what has no label, and what of the codebook was not used."""
+    if made.without_entry:
+        remark(f"Without an entry in {codebook}: {', '.join(made.without_entry)}")
+    if made.unknown_columns:
+        remark(f"In {codebook}, but not in the schema: {_some(made.unknown_columns)}")
+    for column, values in made.unknown_values.items():
+        remark(f"{column} does not have these values of {codebook}: {_some(values)}")
+    if made.of_bins:
+        remark(f"Not used, because only single values have labels: {many(made.of_bins, 'label')} of ranges or bins")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.csv_options import csv_options
 from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
-from prade.cli.main import FILE, examples, need_file, need_folder, prade, remark, result
+from prade.cli.main import FILE, as_json, examples, need_file, need_folder, prade, remark, result, wants_json
 from prade.cli.options import (
     THREADS,
     Where,
+    csv_options,
     named_files,
+    planning,
     public_again,
     public_table,
     said_paths,
+    spending,
+    task_of,
     worker_options,
 )
-from prade.cli.plan_commands import as_json, facts_of, planning, spending, task_of
+from prade.cli.plan_commands import facts_of
 from prade.core.errors import DataError
-from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS
 
 if TYPE_CHECKING:
     from prade.data.public.table import PublicTable
@@ -60,7 +62,6 @@ def measure(
     output: str,
     public: tuple[str, ...],
     ledger_file: str | None,
-    as_json: bool,
     **terms: Any,
 ) -> None:
     """Measure the PRIVATE table once: this spends the budget.
@@ -79,14 +80,14 @@ def measure(
         named = named_files(public)
         plan = plan_with_checked_files(Plan.load(plan_file), named)
         used = said_paths(plan.public or named)
-        payer = payer_for(plan, output, ledger_file, as_json)
+        payer = payer_for(plan, output, ledger_file)
         terms |= {"cap": payer.cap, "public": named}
         with progress_bar() as progress:
             release = run_measure(plan, private, output, payer.ledger, execution=Execution(progress=progress), **terms)
         if payer.cap is not None:
             _remark_new(payer.ledger, plan.dataset)
         facts, words = _measured(release, output, payer.ledger, spending.paid)
-        result({**facts, "public": used}, words, as_json)
+        result({**facts, "public": used}, words)
 
 
 def _remark_new(ledger: Ledger, dataset: str) -> None:
@@ -153,7 +154,6 @@ def estimate(
     public: tuple[str, ...],
     estimator: EstimatorName | None,
     where: Where,
-    as_json: bool,
 ) -> None:
     """Estimate every group of a RELEASE.
 
@@ -173,7 +173,7 @@ def estimate(
         levels.append({"level": level.name, "groups": len(estimated.totals), "rows": rows, "status": status})
         groups_by_status = ", ".join(f"{number} {name}" for name, number in status.items())
         lines.append(f"{level.name}: {len(estimated.totals):,} groups, {rows:,.0f} rows ({groups_by_status})")
-    result({"release": release_folder, "public": used, "levels": levels}, "\n".join(lines), as_json)
+    result({"release": release_folder, "public": used, "levels": levels}, "\n".join(lines))
 
 
 def _damaged(release: Release) -> bool:
@@ -228,7 +228,7 @@ def _need_writable_estimates(release: Release, anew: bool = False) -> None:
     "--output",
     type=FILE,
     help="File to write, .parquet or .csv, or a folder for a data set, with / at its end. "
-    f"[default: RELEASE/{SYNTHETIC}, with more than 5 million rows RELEASE/{SYNTHETIC_PARTS}/]",
+    "[default: RELEASE/synthetic.parquet, with more than 5 million rows RELEASE/synthetic/]",
 )
 @click.option(
     "--partitioned",
@@ -251,7 +251,6 @@ def sample(
     partitioned: bool,
     spreadsheet_safe: bool,
     where: Where,
-    as_json: bool,
 ) -> None:
     """Draw synthetic rows from a RELEASE.
 
@@ -265,13 +264,13 @@ def sample(
     release = Release.load(release_folder)
     form: dict[str, Any] = {"partitioned": partitioned, "spreadsheet_safe": spreadsheet_safe}
     target = Output.of(release, output, **form)
-    need_folder(release.path / SYNTHETIC if target is None else target.path)  # fail before the work
+    need_folder(release.path / "synthetic" if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
     table, used = public_table(release.plan, public)
     with where.execution() as execution:
         written = write_sample(release, output, table, seed=seed, execution=execution, **form)
     facts, words = _sampled(written)
-    result({**facts, "public": used}, words, as_json)
+    result({**facts, "public": used}, words)
 
 
 def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
@@ -333,7 +332,6 @@ def synthesize(
     effort: float,
     seconds: float | None,
     where: Where,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Run all five stages: this spends the budget.
@@ -348,7 +346,7 @@ def synthesize(
         terms |= {"effort": effort, "seconds": seconds, "method": method}
         if method != "prade":
             _need_no_option_of_prade()
-        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, **terms)
+        _synthesize(private, output, ledger_file, seed, where, options, tune=tune, **terms)
 
 
 def _need_no_option_of_prade() -> None:
@@ -368,7 +366,6 @@ def _synthesize(
     ledger_file: str | None,
     seed: int,
     where: Where,
-    as_json: bool,
     options: dict[str, Any],
     *,
     tune: bool,
@@ -380,7 +377,7 @@ def _synthesize(
     from prade.release.terms import Terms
 
     need_folder(output)
-    show = remark if as_json else click.echo  # with --json, standard output has one value only
+    show = remark if wants_json() else click.echo  # with --json, standard output has one value only
     task, table = task_of(**options)
     for sentence in task.recurring_names():
         remark(sentence)
@@ -404,7 +401,7 @@ def _synthesize(
             facts["synthetic"], words = _sampled(outcome)
             show(words)
 
-    ask = ask_cap if not as_json and at_a_terminal() else None
+    ask = ask_cap if not wants_json() and at_a_terminal() else None
     wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
     with where.execution() as execution:
         last = run_all(task, private, table, output, wanted, seed=seed, on_stage=show_stage, execution=execution)
@@ -412,4 +409,4 @@ def _synthesize(
     words = str(last)
     if wanted.method != "prade":
         words = "Planned and drawn by Algorithm 2 of the paper, not by prade's own method, so there is no report"
-    result(facts, words, as_json)
+    result(facts, words)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from prade.cli.csv_options import csv_options
-from prade.cli.evaluation_words import evaluation_in_words, whys
-from prade.cli.main import FILE, WRONG, examples, need_file, prade, remark, result, text_table
-from prade.cli.options import Where, public_again, public_files, worker_options
-from prade.cli.plan_commands import as_json, columns_of, weight
+from prade.cli.main import FILE, WRONG, as_json, examples, need_file, prade, remark, result, text_table, wants_json
+from prade.cli.options import (
+    Where,
+    columns_of,
+    csv_options,
+    named_files,
+    public_again,
+    public_files,
+    weight,
+    worker_options,
+)
 from prade.cli.release_commands import estimates_for_reading, release_folder
 from prade.core.errors import DataError, PradeError
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from prade.estimating.levels.estimates import Estimates
+    from prade.scoring.evaluation import Evaluation
 
 ASKED = ("name", "query", "of", "by")  # columns of a file of questions
 Style = Literal["codes", "labels", "words"]  # values alone, with labels beside them, or with words in their place
@@ -80,7 +87,6 @@ def answer(
     output: str | None,
     labels: bool,
     public: tuple[str, ...],
-    as_json: bool,
 ) -> None:
     """Answer a QUERY from a RELEASE, with a 95 % interval.
 
@@ -100,7 +106,7 @@ def answer(
         table_suffix(Path(output))  # fail before the work
     questions = [Question(query, of, by)] if query is not None else list(_questions(Path(str(questions_file))))
     estimates = estimates_for_reading(release_folder, public)
-    to_read = output is None and not as_json
+    to_read = output is None and not wants_json()
     style: Style = "words" if to_read else "labels" if labels else "codes"
     answers, failed = [], 0
     for question in questions:
@@ -114,7 +120,7 @@ def answer(
     table = _together(answers) if answers else None
     if output is not None and table is not None:
         write_table(table, output)
-    _show(table, output, as_json, _value_of(questions, estimates))
+    _show(table, output, _value_of(questions, estimates))
     if failed:
         remark(f"prade: {failed} of {len(questions)} questions could not be answered")
         click.get_current_context().exit(WRONG)
@@ -132,21 +138,21 @@ def _value_of(questions: Sequence[Question], estimates: Estimates) -> str:
     return f" of {heading(column)}" if column.title or column.unit else ""
 
 
-def _show(table: pa.Table | None, output: str | None, as_json: bool, value_of: str) -> None:
+def _show(table: pa.Table | None, output: str | None, value_of: str) -> None:
     """Print the answers, or say where they are."""
     rows = [] if table is None else table.to_pylist()
     if output is None:
-        if not as_json and rows:
+        if not wants_json() and rows:
             what = [name for name in ("count", "value") if name in rows[0]]
             of = ["share" if name == "count" else name for name in what]
             interval, error = " or ".join(what), " or ".join(of)
             remark(
                 f"low to high is a 95 % interval for the {interval}{value_of}; sd is the standard error of the {error}"
             )
-        result(rows, text_table(rows), as_json)
+        result(rows, text_table(rows))
     else:
         facts = {"file": output if rows else None, "rows": len(rows)}
-        result(facts, f"{output}: {len(rows):,} rows" if rows else "no answers, so no file was written", as_json)
+        result(facts, f"{output}: {len(rows):,} rows" if rows else "no answers, so no file was written")
 
 
 def _questions(path: Path) -> Iterator[Question]:
@@ -266,7 +272,6 @@ def score(
     sample: int | None,
     linear: str | None,
     logistic: str | None,
-    as_json: bool,
 ) -> None:
     """Score SYNTHETIC rows against the TRUTH.
 
@@ -281,7 +286,7 @@ def score(
 
     if pairs != "all" and not (pairs.isascii() and pairs.isdigit() and len(pairs) < 10):
         raise click.UsageError(f"--pairs is {pairs!r}: give a number, or all")
-    wanted = as_json if metrics is None else metrics
+    wanted = wants_json() if metrics is None else metrics
     if weight is not None and not public:
         raise click.UsageError("--weight names a column of the public files: also give them with --public")
     if not wanted and (sample is not None or linear is not None or logistic is not None):
@@ -311,7 +316,7 @@ def score(
     if outcome.metrics is not None:
         for line in whys(outcome.metrics):
             remark(line)
-    result(outcome.to_dict(), evaluation_in_words(outcome), as_json)
+    result(outcome.to_dict(), evaluation_in_words(outcome))
 
 
 @prade.command()
@@ -346,7 +351,6 @@ def report(
     geojson_key: str | None,
     output: str | None,
     where: Where,
-    as_json: bool,
 ) -> None:
     """Explain a RELEASE on one HTML page.
 
@@ -363,10 +367,10 @@ def report(
     with where.execution() as execution, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", Remark)
         asked: dict[str, Any] = {"truth": truth, "geojson": geojson, "geojson_key": geojson_key}
-        if as_json and output is None:
+        if wants_json() and output is None:
             said = json_of(report_data(release_folder, execution=execution, **asked)).rstrip()
         else:
-            path = write_report(release_folder, output, as_json=as_json, execution=execution, **asked)
+            path = write_report(release_folder, output, as_json=wants_json(), execution=execution, **asked)
             said = f"{path}: {path.stat().st_size / 1e6:.1f} MB"
     for each in warned:
         if issubclass(each.category, Remark):  # a warning of a library may quote a true row
@@ -374,3 +378,115 @@ def report(
     if truth is not None:
         remark("This page is computed from true rows and is not differentially private: do not publish it.")
     click.echo(said)
+
+
+@prade.command()
+@release_folder
+@click.option("--by-group", is_flag=True, help="List every group and column, instead of every column of a level.")
+@click.option(
+    "--sharp", is_flag=True, help="Count any difference beyond noise, even one that random sampling explains."
+)
+@click.option(
+    "--design-effect",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="How much more samples vary than independent rows would: about 2 where rows come in households.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulated noise.")
+@click.option("-o", "--output", type=FILE, help="File to write the table to, .csv or .parquet.")
+@public_again
+@as_json
+@examples("  prade diagnose release\n  prade diagnose release --by-group -o diagnosis.csv")
+def diagnose(
+    release_folder: str,
+    by_group: bool,
+    sharp: bool,
+    design_effect: float,
+    seed: int,
+    output: str | None,
+    public: tuple[str, ...],
+) -> None:
+    """Say where the public table of a RELEASE is wrong.
+
+    The noisy answers are compared with what the public rows predict, for every measured column, group and level. wrong
+    is the number of groups where noise and random sampling do not explain the difference: the chance that any of these
+    alarms is false is at most 5 %. distance is the total-variation distance without the noise, at_least the largest
+    lower bound of any group, sampling what random sampling alone would lead to, and noise_units the difference in units
+    of the noise. This command spends nothing.
+    """
+    from prade.data.read.tables import table_suffix, write_table
+    from prade.release.release import Release
+
+    if output is not None:
+        need_file(output)
+        table_suffix(Path(output))  # fail before the work
+    found = Release.load(release_folder).diagnosis(
+        named_files(public), sharp=sharp, design_effect=design_effect, seed=seed
+    )
+    table = found.groups() if by_group else found.columns()
+    if output is not None:
+        write_table(table, output)
+        result({"file": output, "rows": len(table)}, f"{output}: {len(table):,} rows")
+        return
+    if not wants_json():
+        for line in (*found.headlines(), *found.remarks()):
+            remark(line)
+    facts = {**found.to_dict(), **({"groups": table.to_pylist()} if by_group else {})}
+    result(facts, text_table(table.to_pylist()))
+
+
+SHOWN = 5  # worst pairs and places
+
+
+def evaluation_in_words(found: Evaluation) -> str:
+    """The score; below it, where they were computed, the public table's and the metrics."""
+    blocks = [str(found.score)]
+    if found.public is not None:
+        blocks[0] += f"\n{found.public}"
+    if found.metrics is not None:
+        blocks += [_metrics(found.metrics), _pairs(found), _places(found)]
+    return "\n\n".join(filter(None, blocks))
+
+
+def whys(metrics: Mapping[str, Any]) -> list[str]:
+    """A sentence for each reason why metrics are not available, with the metrics that it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for line in metrics["summary"]:
+        if line["why"]:
+            reasons.setdefault(line["why"], []).append(line["title"])
+    return [f"Not available: {', '.join(titles)}: {why}." for why, titles in reasons.items()]
+
+
+def _metrics(metrics: Mapping[str, Any]) -> str:
+    public = metrics["rows"]["public"] is not None
+    rows = []
+    for line in metrics["summary"]:
+        numbers = {"synthetic": _number(line, "synthetic"), **({"public": _number(line, "public")} if public else {})}
+        rows.append({"metric": line["title"], **numbers, "how to read it": line["read"]})
+    return text_table(rows)
+
+
+def _number(line: Mapping[str, Any], table: str) -> str:
+    value = line[table]
+    return "-" if value is None else f"{value:.{line['digits']}f}"
+
+
+def _pairs(found: Evaluation) -> str:
+    rows = [
+        {"worst pairs": f"{pair['first']}, {pair['second']}", "distance": pair["distance"], **_public(pair, found)}
+        for pair in found.worst_pairs()[:SHOWN]
+    ]
+    return text_table(rows)
+
+
+def _places(found: Evaluation) -> str:
+    rows = [
+        {"worst places": place["label"], "score": place["score"], **_public(place, found)}
+        for place in found.worst_places()[:SHOWN]
+    ]
+    return text_table(rows)
+
+
+def _public(entry: Mapping[str, Any], found: Evaluation) -> dict[str, Any]:
+    return {} if found.public is None else {"public": entry["public"]}

@@ -36,19 +36,19 @@ class Versioned(msgspec.Struct):
     format: int
 
 
-def file_text(path: str | PathLike[str], what: str, error: type[PradeError] = DataError) -> str:
+def file_text(path: str | PathLike[str], what: str, error: type[PradeError] = DataError, most: int = MOST_BYTES) -> str:
     """The text of a file. Errors are of type `error` and call the file `what`, for example "plan"."""
     try:
         with open(path, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(most + 1)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise error(f"there is no {what} at {path}; check the path") from None
     except OSError as fault:
         raise error(f"{path} cannot be read ({fault.strerror}); check its permissions") from None
     except ValueError:  # a null character
         raise error(f"there is no {what} at {str(path)!a}; check the path") from None
-    if len(content) > MOST_BYTES:
-        raise error(f"{path} is larger than {MOST_BYTES // 2**20} MiB, too large for a {what}; check the path")
+    if len(content) > most:
+        raise error(f"{path} is larger than {most // 2**20} MiB, too large for a {what}; check the path")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, many
-from prade.data.person_ids import exact_ids
 from prade.data.read.cells import plain_array, python_values
-from prade.data.read.coding import code_cells
+from prade.data.read.coding import code_cells, exact_ids
 from prade.measuring.person_bound import hashed, runs_of
 from prade.measuring.source import Counting, guarded, open_source
 from prade.measuring.streams import Batch

@@ -26,8 +26,7 @@ from prade.core.errors import WorkloadError
 from prade.core.execution import cores
 from prade.data.declare.column import Column
 from prade.data.declare.groups import KeyedGroups
-from prade.data.person_ids import exact_ids
-from prade.data.read.coding import code_cells
+from prade.data.read.coding import code_cells, exact_ids
 from prade.measuring.person_bound import MEMORY, PLACE, PersonRows, Records, hashed, record_type
 from prade.measuring.streams import Batch
 from prade.privacy.protection import Unit

@@ -1,7 +1,19 @@
-"""Rows from a distribution by systematic sampling, along an order in which neighbours are alike.
+"""Rows from a distribution: drawn systematically along an order in which neighbours are alike, then improved.
 
 Only rows with weight are ever taken, so what cannot occur does not. Everything here is post-processing: seeded, free of
-privacy cost.
+privacy cost. The improvement changes a sample row by row until its tables are close to the distribution's:
+
+    minimise  sum over cells c of all one- and two-way tables  H_c(x_c - m_c),    m_c = n q(c)
+
+x_c is the sample's count in cell c. H_c is quadratic up to h_c = max(1/2, sqrt(pi m_c / 2)) and has slope one beyond:
+close to E|x_c - X| when the true count X varies about m_c as counts do (Poisson). That is the expected L1 error against
+the truth rather than the L1 distance from an estimate, and it is smoother to search on.
+
+The first pass visits every slot of the sample in random order, empties it, and fills it with the cheapest of the row
+that was there and `candidates` others: one from anywhere, the rest from near that row in the order. Later passes visit
+the slots whose rows cost most. Candidates come from a pool: `detail` rows for each of the sample, drawn systematically.
+m_c is counted in the pool as well, or taken from the distribution itself where that is less work. A candidate is
+dropped early if it is far behind in its first cells (`PairTables.hurdle`). The objective never rises.
 """
 
 from __future__ import annotations
@@ -21,12 +33,19 @@ from prade.core.errors import EstimationError
 from prade.data.public.joint import Codes, Joint
 from prade.sampling import kernels
 from prade.sampling.kernels import Tally
-from prade.sampling.pair_tables import FEWEST_ROWS, Clusters, Pairs, PairTables, in_blocks
+from prade.sampling.pair_tables import Clusters, PairTables, in_blocks
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
+    from prade.data.public.joint import Coded
 
 ROWS_FOR_ORDER = 20_000  # enough for mutual information: the order only needs to be good, not best
+FEWEST_ROWS = 4096  # with fewer, to add up the clusters' tables takes longer than to look at every pair of columns
+PASSES = 6  # the first visits every row of the sample, the others those that cost most
+FEWEST_CHANGES = 0.005  # of the slots: a pass that changes fewer is the last
+FEWEST_VISITS = 32
+NEARBY = 64  # how many distinct rows away in the pool a candidate is at most, except one from anywhere
+LARGEST_POOL = 2**22  # rows drawn for the pool, whatever the size of the sample
 
 
 def draw(weights: NDArray[Any], n: int, seed: int, *, order: Ints | None = None) -> Ints:
@@ -39,24 +58,23 @@ def draw(weights: NDArray[Any], n: int, seed: int, *, order: Ints | None = None)
     >>> sorted(draw([0.5, 0.0, 0.25, 0.25], 4, seed=7).tolist())
     [0, 0, 2, 3]
     """
-    q = checked_weights(weights)
+    q = _checked_weights(weights)
     check_whole(n=n, seed=seed)
     generator = np.random.default_rng(seed)
     if order is None:
         rows = systematic(q, n, generator.random())
     else:
-        along = checked_order(order, len(q))
+        along = _checked_order(order, len(q))
         rows = np.asarray(along[systematic(q[along], n, generator.random())])
     generator.shuffle(rows)
     return rows
 
 
-def ordering(codes: Codes, schema: Schema, *, pairs: Pairs = "all") -> Ints:
+def ordering(codes: Codes, schema: Schema) -> Ints:
     """An order of the rows in which neighbours are alike: sorted column after column, the most telling column first.
 
     A column tells sum_b I(a; b), its mutual information with all others, counted on some 20,000 rows. The order
-    does not depend on weights: calculate it once for all distributions on the same rows. With `pairs`, only they and
-    their columns count.
+    does not depend on weights: calculate it once for all distributions on the same rows.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 3, "b": 2, "c": 2})
@@ -64,7 +82,7 @@ def ordering(codes: Codes, schema: Schema, *, pairs: Pairs = "all") -> Ints:
     >>> ordering(rows, schema)       # a determines b, b says less about a, c is independent
     array([1, 3, 2, 0])
     """
-    tables = PairTables(schema, codes, pairs)
+    tables = PairTables(schema, codes)
     sparse = np.arange(0, tables.rows, max(1, tables.rows // ROWS_FOR_ORDER))
     keys: list[NDArray[np.uint64]] = []
     room = 0
@@ -87,16 +105,14 @@ def check_whole(**settings: int) -> None:
             raise EstimationError(f"{name} is {value!r}: give a whole number, 0 or more")
 
 
-def checked_weights(weights: NDArray[Any]) -> Floats:
-    """Weights of rows, if that is what they are."""
+def _checked_weights(weights: NDArray[Any]) -> Floats:
     q = np.asarray(weights, dtype=np.float64)
     if q.ndim != 1 or not np.isfinite(q).all() or (q < 0).any() or not q.sum() > 0:
         raise EstimationError("weights must be one finite number per row, none negative and not all zero")
     return q
 
 
-def checked_order(order: Ints, rows: int) -> Ints:
-    """An order of this many rows, if that is what it is."""
+def _checked_order(order: Ints, rows: int) -> Ints:
     given = np.asarray(order)
     fits = given.shape == (rows,) and given.dtype.kind in "iu" and given.min() >= 0 and given.max() < rows
     if not fits or (np.bincount(given, minlength=rows) != 1).any():
@@ -106,28 +122,22 @@ def checked_order(order: Ints, rows: int) -> Ints:
     return given
 
 
-# ---------------------------------------------------------------------- rows in an order in which neighbours are alike
-
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
+# ---------------------------------------------------------------------- rows in an order
 
 
 class SortedRows:
-    """Rows, their order, and the one- and two-way tables that samples of them are to meet, some of them `first`."""
+    """Rows in an order in which neighbours are alike: made once, then used for all distributions on these rows.
+
+    A row's *rank* is its place in the order. Samples are drawn and improved as ranks, because what lies close together
+    in the order also lies close together in memory. `tables` are those that samples are to meet, some of them `first`.
+    """
 
     def __init__(
-        self,
-        codes: Codes,
-        schema: Schema,
-        *,
-        pairs: Pairs = "all",
-        order: Ints | None = None,
-        first: Sequence[tuple[str, str]] = (),
+        self, codes: Codes, schema: Schema, *, order: Ints | None = None, first: Sequence[tuple[str, str]] = ()
     ) -> None:
-        self.tables = PairTables(schema, codes, pairs, first)
-        found = ordering(codes, schema, pairs=pairs) if order is None else checked_order(order, self.tables.rows)
-        self.order: NDArray[Any] = found.astype(np.uint32 if len(found) <= 2**32 else np.uint64)
+        self.tables = PairTables(schema, codes, first)
+        order = ordering(codes, schema) if order is None else _checked_order(order, self.tables.rows)
+        self.order: NDArray[Any] = order.astype(np.uint32 if len(order) <= 2**32 else np.uint64)
         self._clusters: Clusters | None = None
 
     def __len__(self) -> int:
@@ -136,14 +146,8 @@ class SortedRows:
     def edges(self, weights: NDArray[Any]) -> Floats:
         """The cumulative sum of the weights along the order."""
         edges = np.empty(len(self.order))
-        kernels.running_sum(checked_weights(weights), self.order, edges)
+        kernels.running_sum(_checked_weights(weights), self.order, edges)
         return edges
-
-    def ranks_of(self, rows: Ints) -> Ints:
-        """The ranks of some rows."""
-        rank = np.empty(len(self.order), np.int64)
-        rank[self.order] = np.arange(len(self.order))
-        return rank[rows]
 
     def coded(self, ranks: Ints) -> NDArray[Any]:
         """The codes of the rows with these ranks, as the tables number them: [rows, columns]."""
@@ -153,7 +157,7 @@ class SortedRows:
 
     def cluster(self) -> None:
         """Have columns counted together from now on: worth the while where many large pools are counted."""
-        if self.tables.all_pairs:
+        if not self.tables.repeated:
             self._clusters = Clusters(self.tables, self._codes)
 
     def counts(self, ranks: Ints, coded: NDArray[Any], times: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -173,28 +177,34 @@ def drawn_ranks(edges: Floats, n: int, generator: np.random.Generator) -> Ints:
     return marked(edges, n, generator.random())
 
 
-# ---------------------------------------------------------------------- the search for better rows
+# ---------------------------------------------------------------------- better rows
 
 
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-    from prade.data.public.joint import Coded
+@dataclass(frozen=True)
+class Search:
+    """How long to search, and among how many rows: see the module.
 
-PASSES = 6  # the first visits every row of the sample, the others those that cost most
-CANDIDATES = 12  # rows that a visit to a slot looks at
-VISITED = 0.3  # of the slots: those that a pass after the first visits
-FEWEST_CHANGES = 0.005  # of the slots: a pass that changes fewer is the last
-HEIGHT = 0.4  # of the hurdle for candidates
-FEWEST_VISITS = 32
-DETAIL = 32  # rows in the pool for each row of the sample
-NEARBY = 64  # how many distinct rows away in the pool a candidate is at most, except one from anywhere
-LARGEST_POOL = 2**22  # rows drawn for the pool, whatever the size of the sample
+    A pass after the first visits the share `visited` of the slots. `height` is that of the hurdle that a candidate must
+    pass before all its cells are looked at (`PairTables.hurdle`); infinite for none.
+    """
+
+    passes: int = PASSES
+    candidates: int = 12  # rows that a visit to a slot looks at
+    detail: int = 32  # rows in the pool for each row of the sample
+    visited: float = 0.3
+    height: float = 0.4
+
+    def __post_init__(self) -> None:
+        check_whole(passes=self.passes, candidates=self.candidates, detail=self.detail)
+        if self.detail == 0:
+            raise EstimationError("detail is 0: the pool needs at least one row for each of the sample, 32 is usual")
 
 
-def sample(
-    joint: Joint, n: int, seed: int, *, order: Ints | None = None, pairs: Pairs = "all", passes: int = PASSES
-) -> Coded:
-    """n rows of a distribution: `draw`, then `improve`; with no passes `draw` alone.
+USUAL = Search()
+
+
+def sample(joint: Joint, n: int, seed: int, *, order: Ints | None = None) -> Coded:
+    """n rows of a distribution: `draw`, then `improve`.
 
     >>> from prade import Schema
     >>> from prade.data.public.joint import Prior
@@ -204,10 +214,9 @@ def sample(
     """
     from prade.data.public.joint import Coded
 
-    if order is None:
-        order = ordering(joint.codes, joint.schema, pairs=pairs)
+    order = ordering(joint.codes, joint.schema) if order is None else order
     rows = draw(joint.weights, n, seed, order=order)
-    rows = improve(joint.codes, joint.schema, joint.weights, rows, order=order, pairs=pairs, seed=seed, passes=passes)
+    rows = improve(joint.codes, joint.schema, joint.weights, rows, order=order, seed=seed)
     return Coded(joint.schema, {name: code[rows] for name, code in joint.codes.items()})
 
 
@@ -215,26 +224,17 @@ def improve(
     codes: Codes,
     schema: Schema,
     weights: NDArray[Any],
-    rows: NDArray[Any],
+    rows: Ints,
     *,
     seed: int,
     order: Ints | None = None,
-    pairs: Pairs = "all",
-    passes: int = PASSES,
-    candidates: int = CANDIDATES,
-    detail: int = DETAIL,
+    search: Search = USUAL,
 ) -> Ints:
     """A sample of the same size whose one- and two-way tables are nearer to the distribution's.
 
-    `passes`, `candidates` and `order` (see `ordering`) are those of the search described above; the pool has
-    detail * n rows (at most 4 million). The result is in random order; it depends on the arguments only.
-
-    `pairs` are the pairs of columns to count ("all" of them by default); the columns in them are counted singly too.
-    Tables have 8 million cells at most. Where they would have more, the columns with the most codes are counted in runs
-    of neighbouring codes, as many runs as there is room for; what differs within a run is then left as it was drawn.
-
-    The price is a small bias: a cell that expects less than half a row is nearest to its expectation when empty, so
-    rare combinations become somewhat rarer. If every row must get its share on average, keep what `draw` gave.
+    The result is in random order; it depends on the arguments only. The price is a small bias: a cell that expects less
+    than half a row is nearest to its expectation when empty, so rare combinations become somewhat rarer. If every row
+    must get its share on average, keep what `draw` gave.
 
     >>> from prade import Schema
     >>> from prade.data.public.joint import Prior
@@ -243,60 +243,40 @@ def improve(
     >>> sorted(rows.tolist())
     [0, 1, 2, 3]
     """
-    q = checked_weights(weights)
-    rows_in_order = SortedRows(codes, schema, pairs=pairs, order=order)
-    if len(rows_in_order) != len(q):
-        raise EstimationError(
-            f"there are {len(q)} weights for {len(rows_in_order)} coded rows: give one weight per row"
-        )
-    settings = Search(passes, candidates, detail)
-    given = _checked_rows(rows, q)
+    q, sorted_rows = _checked_weights(weights), SortedRows(codes, schema, order=order)
     check_whole(seed=seed)
+    if len(sorted_rows) != len(q):
+        raise EstimationError(f"there are {len(q)} weights for {len(sorted_rows)} coded rows: give one weight per row")
+    if not (q[rows] > 0).all():
+        raise EstimationError("some of the rows have no weight: draw them with the same weights")
+    ranks = np.argsort(sorted_rows.order)[rows]
     generator = np.random.default_rng([seed, 1])  # not the stream of `draw`, which may have the same seed
-    if len(given) == 0:
-        return given
-    edges = rows_in_order.edges(q)
-    better = improved_ranks(rows_in_order, q, edges, rows_in_order.ranks_of(given), generator, settings)
-    return generator.permutation(rows_in_order.order[better].astype(np.int64))
-
-
-@dataclass(frozen=True)
-class Search:
-    """How long to search, and among how many rows: see `improve`.
-
-    A pass after the first visits the share `visited` of the slots. `height` is that of the hurdle that a candidate must
-    pass before all its cells are looked at (`PairTables.hurdle`); infinite for none.
-    """
-
-    passes: int = PASSES
-    candidates: int = CANDIDATES
-    detail: int = DETAIL
-    visited: float = VISITED
-    height: float = HEIGHT
-
-    def __post_init__(self) -> None:
-        check_whole(passes=self.passes, candidates=self.candidates, detail=self.detail)
-        if self.detail == 0:
-            raise EstimationError("detail is 0: the pool needs at least one row for each of the sample, 32 is usual")
+    better = improved_ranks(sorted_rows, q, sorted_rows.edges(q), ranks, generator, search)
+    return generator.permutation(sorted_rows.order[better].astype(np.int64))
 
 
 def improved_ranks(
-    rows: SortedRows, q: Floats, edges: Floats, given: Ints, generator: np.random.Generator, settings: Search
+    rows: SortedRows,
+    q: Floats,
+    edges: Floats,
+    given: Ints,
+    generator: np.random.Generator,
+    search: Search,
+    largest: int = LARGEST_POOL,
 ) -> Ints:
     """As `improve`, for ranks; `edges` are the cumulative weights along the order."""
-    if settings.passes == 0 or settings.candidates == 0 or len(given) == 0:
+    if search.passes == 0 or search.candidates == 0 or len(given) == 0:
         return given
-    size = min(settings.detail * len(given), LARGEST_POOL)
-    pool = _Pool.of(drawn_ranks(edges, size, generator), np.sort(given))
+    pool = _Pool.of(drawn_ranks(edges, min(search.detail * len(given), largest), generator), np.sort(given))
     coded = rows.coded(pool.ranks)
-    tally = _tally(rows.tables, coded, pool, _wanted(rows, coded, pool, q, settings.detail))
-    hurdle, lines = rows.tables.hurdle(settings.height), rows.tables.lines
-    for number in range(settings.passes):
-        share = settings.visited if number else 1.0
+    tally = _tally(rows.tables, coded, pool, _expected(rows, coded, pool, q, search.detail))
+    hurdle, lines = rows.tables.hurdle(search.height), rows.tables.lines
+    for number in range(search.passes):
+        share = search.visited if number else 1.0
         chosen = np.arange(len(given)) if share == 1.0 else _dearest(coded, pool, rows.tables, tally, share)
         changed = 0
         for visits in in_blocks(generator.permutation(chosen)):
-            offsets = pool.offsets(len(visits), settings.candidates, generator)
+            offsets = pool.offsets(len(visits), search.candidates, generator)
             changed += kernels.search(coded, pool.number, pool.slots, visits, offsets, lines, tally, hurdle)
         if number and changed < FEWEST_CHANGES * len(given):
             break
@@ -347,7 +327,7 @@ def _dearest(coded: NDArray[Any], pool: _Pool, tables: PairTables, tally: Tally,
     return np.argsort(-gain, kind="stable")[: max(FEWEST_VISITS, math.ceil(share * len(gain)))]
 
 
-def _wanted(rows: SortedRows, coded: NDArray[Any], pool: _Pool, q: Floats, detail: int) -> NDArray[np.float32]:
+def _expected(rows: SortedRows, coded: NDArray[Any], pool: _Pool, q: Floats, detail: int) -> NDArray[np.float32]:
     """The counts that the sample is to meet: exact ones where that is little work, or else the pool's."""
     n = len(pool.slots)
     if np.count_nonzero(q) <= detail * n or pool.drawn.sum() < detail * n:
@@ -356,23 +336,12 @@ def _wanted(rows: SortedRows, coded: NDArray[Any], pool: _Pool, q: Floats, detai
     return (rows.counts(pool.ranks, coded, pool.drawn) / detail).astype(np.float32)
 
 
-def _tally(tables: PairTables, coded: NDArray[Any], pool: _Pool, wanted: NDArray[np.float32]) -> Tally:
+def _tally(tables: PairTables, coded: NDArray[Any], pool: _Pool, expected: NDArray[np.float32]) -> Tally:
     """What the search keeps up to date: the sample's counts, and what one more row in each cell would cost."""
     times = np.bincount(pool.number[pool.slots], minlength=len(pool.ranks)).astype(np.int32)
     filled = np.flatnonzero(times)
-    steepness = 1 / np.maximum(np.float32(0.5), np.sqrt(np.float32(np.pi / 2) * wanted))
+    steepness = 1 / np.maximum(np.float32(0.5), np.sqrt(np.float32(np.pi / 2) * expected))
     slopes, gains = np.empty((2, tables.cells), np.int16)
-    tally = Tally(wanted, steepness, tables.counts(coded[filled], times[filled]), slopes, gains)
+    tally = Tally(expected, steepness, tables.counts(coded[filled], times[filled]), slopes, gains)
     kernels.all_slopes(tally)
     return tally
-
-
-def _checked_rows(rows: NDArray[Any], q: Floats) -> Ints:
-    given = np.asarray(rows)
-    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
-        raise EstimationError("rows must be a list of row numbers, as `draw` returns it")
-    if len(given) and (given.min() < 0 or given.max() >= len(q)):
-        raise EstimationError(f"rows must be numbers from 0 to {len(q) - 1}: draw them with the same weights")
-    if (q[given.astype(np.int64)] == 0).any():
-        raise EstimationError("some of the rows have no weight: draw them with the same weights")
-    return given.astype(np.int64)

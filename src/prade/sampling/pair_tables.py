@@ -1,11 +1,19 @@
-"""The one- and two-way tables that a sample is to meet: where their cells are in memory, and how to fill them."""
+"""The one- and two-way tables that a sample is to meet: where their cells are in memory, and how to fill them.
+
+Many rows are counted several columns at a time. Columns whose codes occur in few combinations make a cluster
+(`prade.estimating.kernels`), and each row stores the combination that it has. Rows are counted for each pair of
+clusters in a table that fits in the first-level cache; the tables of the columns are sums of its cells.
+
+The search for better rows (`prade.sampling.draw`) weighs all tables alike, except those of a plan's targets: they are
+counted several times over, so that together they weigh as much as a share of all others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,41 +29,44 @@ from prade.sampling.kernels import ONE, Clustering, Hurdle, Lines, clustered_tab
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
 
-Pairs = Literal["all"] | Sequence[tuple[str, str]]
-
 LARGEST_TABLES = 2**23  # cells of all tables together: 14 bytes each, 26 while they are filled
 HURDLE = 1 / 3  # share of a row's cells that are looked at first
 NO_HURDLE = 2**40  # more than any row costs
 BLOCK = 2**14  # rows or visits that are prepared together
+LARGEST_CLUSTER = 96  # combinations: a table of 96 x 96 counts takes 36 KB
+# Weight of the targets' tables together, beside one for all two-way tables together. On public ACS rows with five
+# targets, their error fell from 0.0677 to 0.0642 (the estimates' is 0.0635), and that of all pairs stayed at 0.260.
+# With 0.5 it fell to 0.0638, and that of all pairs rose to 0.262.
+TOGETHER = 0.2
+MOST_COPIES = 32  # of one table
 
 
 class PairTables:
-    """The tables of single columns and of pairs, laid out as `prade.sampling.kernels` needs them.
+    """The tables of all columns and of all pairs of columns, laid out as `prade.sampling.kernels` needs them.
 
-    Columns that would make the tables too large are counted in runs of neighbouring codes. Tables that are to be met
-    `first` are there once more for each time that they are listed, and so cost more; a column paired with itself is a
-    one-way table.
+    Columns that would make the tables too large are counted in runs of neighbouring codes: all tables together have as
+    many cells as there is `room` for. Tables that are to be met `first` are there once more for each time that they are
+    listed, and so cost more; a column paired with itself is a one-way table.
     """
 
-    def __init__(self, schema: Schema, codes: Codes, pairs: Pairs, first: Sequence[tuple[str, str]] = ()) -> None:
-        wanted = _checked_pairs(codes, pairs)
-        names = [name for name in codes if wanted is None or any(name in pair for pair in wanted)]
+    def __init__(
+        self, schema: Schema, codes: Codes, first: Sequence[tuple[str, str]] = (), room: int = LARGEST_TABLES
+    ) -> None:
         # the largest first: they have the long lines, and what a row looks up lies closer together
-        self.names = sorted(names, key=schema.size, reverse=True)
+        self.names = sorted(codes, key=schema.size, reverse=True)
         self.codes = codes
-        lengths = {len(codes[name]) for name in self.names}
+        lengths = {len(code) for code in codes.values()}
         if len(lengths) != 1:
             raise EstimationError(
                 f"the coded columns have {len(lengths)} different lengths: give at least one column, all equally long"
             )
         self.rows = lengths.pop()
         at = {name: a for a, name in enumerate(self.names)}
-        chosen = combinations(self.names, 2) if wanted is None else wanted
-        links = {(min(at[x], at[y]), max(at[x], at[y])) for x, y in chosen}
-        self.links = sorted([*links, *((min(at[x], at[y]), max(at[x], at[y])) for x, y in first)])
-        self.all_pairs = self.links == list(combinations(range(len(self.names)), 2))  # each once
+        again = [(min(at[x], at[y]), max(at[x], at[y])) for x, y in first]
+        self.links = sorted([*combinations(range(len(self.names)), 2), *again])
+        self.repeated = bool(again)
         self.full = np.array(schema.shape(self.names))
-        self.sizes = _coarse(self.full, self.links)
+        self.sizes = _coarse(self.full, self.links, room)
         self.start = np.cumsum(self.sizes) - self.sizes
         self._lay_out()
 
@@ -149,7 +160,7 @@ class PairTables:
         return told
 
 
-def _coarse(sizes: Ints, links: Sequence[tuple[int, int]]) -> Ints:
+def _coarse(sizes: Ints, links: Sequence[tuple[int, int]], room: int) -> Ints:
     """How many codes of each column are counted separately: all, or as many as the tables have room for."""
 
     def cells(most: int) -> int:
@@ -159,7 +170,7 @@ def _coarse(sizes: Ints, links: Sequence[tuple[int, int]]) -> Ints:
     low, high = 1, int(sizes.max())
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if cells(middle) <= LARGEST_TABLES else (low, middle - 1)
+        low, high = (middle, high) if cells(middle) <= room else (low, middle - 1)
     return np.minimum(sizes, low)
 
 
@@ -168,29 +179,11 @@ def in_blocks(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
     return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
 
 
-def _checked_pairs(codes: Codes, pairs: Pairs) -> Sequence[tuple[str, str]] | None:
-    """The pairs, None for all."""
-    if isinstance(pairs, str):
-        if pairs != "all":
-            raise EstimationError(f'pairs is {pairs!r}: give "all" or a list of pairs of columns')
-        return None
-    if len(pairs) == 0:
-        raise EstimationError('pairs is empty: give "all" or a list of pairs of columns')
-    for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1] or any(name not in codes for name in pair):
-            raise EstimationError(f"{pair!r} is not a pair of two different columns among {', '.join(codes)}")
-    return pairs
-
-
 # ---------------------------------------------------------------------- columns counted together
 
 
-LARGEST_CLUSTER = 96  # combinations: a table of 96 x 96 counts takes 36 KB
-FEWEST_ROWS = 4096  # with fewer, to add up the clusters' tables takes longer than to look at every pair of columns
-
-
 class Clusters:
-    """The clusters of some rows, given by their codes [rows, columns], each column's from 0 on; all pairs count."""
+    """The clusters of some rows, given by their codes [rows, columns], each column from 0 on; none are met first."""
 
     def __init__(self, tables: PairTables, codes: NDArray[Any]) -> None:
         self.tables = tables
@@ -217,16 +210,6 @@ class Clusters:
 # ---------------------------------------------------------------------- the tables of targets
 
 
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-
-# Weight of the targets' tables together, beside one for all two-way tables together. On public ACS rows with five
-# targets, their error fell from 0.0677 to 0.0642 (the estimates' is 0.0635), and that of all pairs stayed at 0.260.
-# With 0.5 it fell to 0.0638, and that of all pairs rose to 0.262.
-TOGETHER = 0.2
-MOST_COPIES = 32  # of one table
-
-
 def tables_first(targets: Sequence[Target], schema: Schema) -> tuple[tuple[str, str], ...]:
     """Pairs of columns, each as often as it counts more; a column paired with itself is its one-way table.
 
@@ -247,7 +230,7 @@ def tables_first(targets: Sequence[Target], schema: Schema) -> tuple[tuple[str, 
 
 
 def _pairs(wanted: Wanted) -> list[tuple[str, str]]:
-    columns = (
-        wanted.part.columns[:1] if wanted.kind in ("mean", "quantile") and wanted.query is None else wanted.part.columns
-    )
+    columns = wanted.part.columns
+    if wanted.kind in ("mean", "quantile") and wanted.query is None:
+        columns = columns[:1]
     return [(columns[0], columns[0])] if len(columns) == 1 else list(combinations(sorted(columns), 2))

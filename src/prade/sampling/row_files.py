@@ -11,11 +11,11 @@ written beside its name and takes it when it is complete.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,17 +24,19 @@ from prade.core.errors import DataError
 from prade.core.execution import Execution
 from prade.core.files import replace_file, replace_folder
 from prade.data.public.table import PublicTable
-from prade.data.read.files import folder_name, noted_share, parts_of
+from prade.data.read.files import folder_name, noted_share, parts_of, schema_of
 from prade.data.read.tables import csv_cells, require_csv, table_suffix
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search
-from prade.sampling.table import Batch, TableOfRows, drawn_batches, numbers_of_rows
+from prade.sampling.table import ROWS_OF_BATCH, Batch, TableOfRows, drawn_batches, numbers_of_rows, seed_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    Write = Callable[[pa.Table, int, int], None]  # the rows of a batch, its part, and how many are copies
 
 LARGEST_FILE = 5_000_000  # rows; a release's folder gets more of them as a data set, unless another name is given
 MOST_FOLDERS = 1_000  # of groups of the first level; with more, the parts are side by side
@@ -97,44 +99,49 @@ def write_drawn_rows(
     output: Output | None = None,
     *,
     passes: int = PASSES,
+    rows_of_batch: int = ROWS_OF_BATCH,
+    largest_file: int = LARGEST_FILE,
     execution: Execution = Execution(),
 ) -> RowFiles:
     """Draw the rows of all groups and write them; without `output`, to the release's folder with their record."""
     release, plan, sizes = estimates.release, estimates.plan, numbers_of_rows(estimates)
-    made = TableOfRows(plan, estimates.public, sizes, public, seed)
+    tables = TableOfRows(plan, estimates.public, sizes, public, seed)
     if output is None:
-        many = int(sizes.sum()) > LARGEST_FILE
+        many = int(sizes.sum()) > largest_file
         output = Output(release.path / (SYNTHETIC_PARTS if many else SYNTHETIC), many)
-    folders = folders_of(plan) if output.partitioned else None
+    folders = folders_of(plan) if output.partitioned else {}
     batches = drawn_batches(
         estimates,
         seed,
         search=Search(passes),
-        parts=None if folders is None else list(folders.values()),
+        parts=list(folders.values()) or None,
         keep=True,
+        rows_of_batch=rows_of_batch,
         execution=execution,
     )
-    own = (release.path / name for name in (SYNTHETIC, SYNTHETIC_PARTS))
-    if output.path.resolve() in {path.resolve() for path in own}:
-        with keep_rows_as(release, output.path.name):
-            return _written(made, batches, output, list(folders or []))
-    return _written(made, batches, output, list(folders or []))
+    return write_batches(release, tables, batches, output, list(folders))
 
 
-def write_batches(release: Release, made: TableOfRows, batches: Iterable[Batch]) -> RowFiles:
-    """Write rows that are drawn already to the release's folder, as one file with its record."""
-    with keep_rows_as(release, SYNTHETIC):
-        return _written(made, batches, Output(release.path / SYNTHETIC), [])
-
-
-def _written(made: TableOfRows, batches: Iterable[Batch], output: Output, folders: list[str]) -> RowFiles:
+def write_batches(
+    release: Release,
+    tables: TableOfRows,
+    batches: Iterable[Batch],
+    output: Output | None = None,
+    folders: Sequence[str] = (),
+) -> RowFiles:
+    """Write drawn rows; to the release's folder, where one file is the usual output, with their record."""
+    output = output or Output(release.path / SYNTHETIC)
+    own = output.path.resolve() in {(release.path / name).resolve() for name in (SYNTHETIC, SYNTHETIC_PARTS)}
     rows, copied = 0, 0
-    with _writer(output, made.schema, folders) as writer:
+    with (
+        keep_rows_as(release, output.path.name) if own else nullcontext(),
+        _writer(output, tables.schema, folders) as write,
+    ):
         for batch in batches:
-            table, copies = made.table(batch)
-            writer.write(table, batch.part, copies)
+            table, copies = tables.table(batch)
+            write(table, batch.part, copies)
             rows, copied = rows + table.num_rows, copied + copies
-    return RowFiles(output.path, rows, made.schema.names, copied / rows if rows else 0.0)
+    return RowFiles(output.path, rows, tables.schema.names, copied / rows if rows else 0.0)
 
 
 def folders_of(plan: Plan) -> dict[str, Ints]:
@@ -158,111 +165,74 @@ def folders_of(plan: Plan) -> dict[str, Ints]:
 # ---------------------------------------------------------------------- writers
 
 
-class _Writer(Protocol):
-    def write(self, table: pa.Table, part: int, copied: int) -> None:
-        """Write the rows of one batch."""
+@contextmanager
+def _writer(output: Output, schema: pa.Schema, folders: Sequence[str]) -> Iterator[Write]:
+    if output.partitioned:
+        with replace_folder(output.path) as temporary, _parts(temporary, schema, folders) as write:
+            yield write
+    else:
+        kind = _one_file if table_suffix(output.path) == ".parquet" else _csv
+        with replace_file(output.path) as temporary, kind(temporary, schema, output) as write:
+            yield write
 
 
 @contextmanager
-def _writer(output: Output, schema: pa.Schema, folders: list[str]) -> Iterator[_Writer]:
-    if output.partitioned:
-        with replace_folder(output.path) as temporary:
-            parts = _Parts(temporary, schema, folders)
-            yield parts
-            parts.close()
-        return
-    with replace_file(output.path) as temporary:
-        if table_suffix(output.path) == ".parquet":
-            with _OneFile.open(temporary, schema) as one:
-                yield one
-        else:
-            with _Csv.open(temporary, schema, output) as lines:
-                yield lines
-
-
-class _Parts:
+def _parts(root: Path, schema: pa.Schema, folders: Sequence[str]) -> Iterator[Write]:
     """A data set: one file for each batch that has rows, or a single one without rows."""
+    import pyarrow.parquet as pq
 
-    def __init__(self, folder: Path, schema: pa.Schema, folders: list[str]) -> None:
-        self.folder = folder
-        self.schema = schema
-        self.folders = folders
-        self.numbers = dict.fromkeys(range(len(folders)), 0)
+    numbers = [0] * len(folders)
 
-    def write(self, table: pa.Table, part: int, copied: int) -> None:
-        if table.num_rows:
-            self._write(table, part, copied)
-
-    def _write(self, table: pa.Table, part: int, copied: int) -> None:
-        import pyarrow.parquet as pq
-
-        folder = self.folder / self.folders[part]
+    def write_part(table: pa.Table, part: int, copied: int) -> None:
+        folder = root / folders[part]
         folder.mkdir(parents=True, exist_ok=True)
-        noted = table.replace_schema_metadata(noted_share(self.schema, copied, table.num_rows).metadata)
-        pq.write_table(noted, folder / f"part-{self.numbers[part]:05d}.parquet")
-        self.numbers[part] += 1
+        noted = table.replace_schema_metadata(noted_share(schema, copied, table.num_rows).metadata)
+        pq.write_table(noted, folder / f"part-{numbers[part]:05d}.parquet")
+        numbers[part] += 1
 
-    def close(self) -> None:
-        if not any(self.numbers.values()):
-            self._write(self.schema.empty_table(), 0, 0)
+    yield lambda table, part, copied: write_part(table, part, copied) if table.num_rows else None
+    if not any(numbers):
+        write_part(schema.empty_table(), 0, 0)
 
 
-class _OneFile:
+@contextmanager
+def _one_file(path: Path, schema: pa.Schema, output: Output) -> Iterator[Write]:
     """One parquet file, a row group for each batch; what it notes about all rows is added at the end."""
+    import pyarrow.parquet as pq
 
-    def __init__(self, writer: object, schema: pa.Schema) -> None:
-        self.writer = writer
-        self.schema = schema
-        self.rows = self.copied = 0
+    numbers = np.zeros(2, np.int64)  # of copies, of rows
+    with pq.ParquetWriter(path, schema) as writer:
 
-    @classmethod
-    @contextmanager
-    def open(cls, path: Path, schema: pa.Schema) -> Iterator[_OneFile]:
-        import pyarrow.parquet as pq
+        def write(table: pa.Table, part: int, copied: int) -> None:
+            writer.write_table(table, row_group_size=max(1, table.num_rows))
+            numbers[:] += copied, table.num_rows
 
-        with pq.ParquetWriter(path, schema) as writer:
-            made = cls(writer, schema)
-            yield made
-            noted = noted_share(schema, made.copied, made.rows)
-            # Arrow reads notes from its own copy of the schema.
-            own = {b"ARROW:schema": base64.b64encode(noted.serialize().to_pybytes())}
-            writer.add_key_value_metadata({**(noted.metadata or {}), **own})
-
-    def write(self, table: pa.Table, part: int, copied: int) -> None:
-        self.writer.write_table(table, row_group_size=max(1, table.num_rows))  # type: ignore[attr-defined]
-        self.rows, self.copied = self.rows + table.num_rows, self.copied + copied
+        yield write
+        noted = noted_share(schema, *numbers.tolist())
+        # Arrow reads notes from its own copy of the schema.
+        own = {b"ARROW:schema": base64.b64encode(noted.serialize().to_pybytes())}
+        writer.add_key_value_metadata({**(noted.metadata or {}), **own})
 
 
-class _Csv:
+@contextmanager
+def _csv(path: Path, schema: pa.Schema, output: Output) -> Iterator[Write]:
     """One CSV file, perhaps compressed."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
 
-    def __init__(self, writer: object, safe: bool) -> None:
-        self.writer = writer
-        self.safe = safe
+    def cells(table: pa.Table) -> pa.Table:
+        return csv_cells(table, spreadsheet_safe=output.spreadsheet_safe)
 
-    @classmethod
-    @contextmanager
-    def open(cls, path: Path, schema: pa.Schema, output: Output) -> Iterator[_Csv]:
-        import pyarrow as pa
-        import pyarrow.csv as csv
-
-        compression = "gzip" if table_suffix(output.path) == ".csv.gz" else None
-        written = csv_cells(schema.empty_table(), spreadsheet_safe=output.spreadsheet_safe).schema
-        with (
-            pa.output_stream(str(path), compression=compression) as stream,
-            csv.CSVWriter(stream, written) as writer,
-        ):
-            yield cls(writer, output.spreadsheet_safe)
-
-    def write(self, table: pa.Table, part: int, copied: int) -> None:
-        self.writer.write_table(csv_cells(table, spreadsheet_safe=self.safe))  # type: ignore[attr-defined]
+    compression = "gzip" if table_suffix(output.path) == ".csv.gz" else None
+    with (
+        pa.output_stream(str(path), compression=compression) as stream,
+        csv.CSVWriter(stream, cells(schema.empty_table()).schema) as writer,
+    ):
+        yield lambda table, part, copied: writer.write_table(cells(table))
 
 
 def _need_replaceable(path: Path) -> None:
     """Refuse to replace a folder that is not a data set of synthetic rows."""
-    from prade.data.read.files import schema_of
-    from prade.sampling.table import seed_of
-
     if path.is_file():
         raise DataError(f"{path} is a file; give another name for the folder of the data set")
     if not path.exists() or not any(path.iterdir()):

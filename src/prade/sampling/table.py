@@ -1,8 +1,10 @@
-"""The rows of all groups, drawn group by group wherever there is a worker, and handed over in batches of groups.
+"""From estimates to a table: rows are drawn group by group, and have the values of the public rows they are drawn from.
 
-A task is small: the number of a group goes out, the numbers of the public rows drawn for it come back. Every group has
-a seed of its own, so a group's rows depend neither on the other groups nor on who draws them. Where there are several
-batches, those that are finished are kept in the release's folder until all are: a run that was killed goes on.
+Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed the
+table is the same (with the same versions of libraries: to the last cell), whatever the number of workers, the size of
+batches and however often it was interrupted. A task is small: the number of a group goes out, the numbers of the public
+rows drawn for it come back, and each group has a seed of its own. Where there are several batches of groups, those that
+are finished are kept in the release's folder until all are: a run that was killed goes on.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,10 +44,15 @@ from prade.release.release import Release
 from prade.sampling.draw import PASSES, Search, SortedRows, check_whole, drawn_ranks, improved_ranks
 from prade.sampling.pair_tables import tables_first
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
 ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole
 DRAWN_AHEAD = 16  # groups for each worker: while a batch is made into a table and written, the next one is drawn
 MANY_GROUPS = 16  # for which it is worth the while to cluster columns
+SEED = b"prade:seed"  # notes in a table's schema
+METHOD = b"prade:method"  # that drew the rows, if it is not prade's own
 
 Rows = NDArray[Any]  # numbers of public rows, unsigned and as narrow as possible
 
@@ -66,25 +73,18 @@ class Batch:
 
 
 class Drawer:
-    """Draws the rows of single groups; what all groups share is made once."""
+    """Draws the rows of single groups; what all groups share is made once, before there are threads."""
 
     def __init__(self, estimates: Estimates, seed: int, search: Search) -> None:
         self.estimates = estimates
         self.seed = seed
         self.search = search
-
-    def prepare(self) -> None:
-        """Make now what all groups share, so that threads do not make it twice."""
+        codes, plan = estimates.support.public.prior.codes, estimates.plan
+        self.sorted_rows = SortedRows(codes, plan.schema, first=tables_first(plan.targets, plan.schema))
         if len(self.sorted_rows):
             self.sorted_rows.coded(np.zeros(1, np.int64))
-            if len(self.estimates.totals) >= MANY_GROUPS:
+            if len(estimates.totals) >= MANY_GROUPS:
                 self.sorted_rows.cluster()
-
-    @cached_property
-    def sorted_rows(self) -> SortedRows:
-        """The support's rows, sorted so that neighbours are alike."""
-        codes, plan = self.estimates.support.public.prior.codes, self.estimates.plan
-        return SortedRows(codes, plan.schema, first=tables_first(plan.targets, plan.schema))
 
     def rows(self, group: int, number: int) -> Rows:
         """Public rows drawn for a group of the last level, in random order."""
@@ -105,6 +105,7 @@ def drawn_batches(
     search: Search,
     parts: Sequence[Ints] | None = None,
     keep: bool = False,
+    rows_of_batch: int = ROWS_OF_BATCH,
     execution: Execution = Execution(),
 ) -> Iterator[Batch]:
     """The rows of all groups of the last level, in random order within a group, in batches.
@@ -113,39 +114,35 @@ def drawn_batches(
     `keep`, finished batches are kept in the release's folder until the last one has been used.
     """
     check_whole(seed=seed)
-    totals = numbers_of_rows(estimates)
-    batches = _batches(totals, [np.arange(len(totals))] if parts is None else parts)
-    print_of_estimates = fingerprint(estimates) if keep or execution.executor is not None else ""
-    drawer = Drawer(estimates, int(seed), search)
-    drawer.prepare()
-    shared = Shared(
-        drawer, opened_drawer, str(estimates.release.path.absolute()), print_of_estimates, int(seed), search
-    )
-    wanted = tables_first(estimates.plan.targets, estimates.plan.schema)
-    key = _key(print_of_estimates, int(seed), search, batches, wanted)
-    with _finished(estimates.release, key, keep and len(batches) > 1) as finished:
-        kept = [None if finished is None else finished.path(str(number)) for number in range(len(batches))]
+    seed, release, totals = int(seed), estimates.release, numbers_of_rows(estimates)
+    batches = _batches(totals, [np.arange(len(totals))] if parts is None else parts, rows_of_batch)
+    keep = keep and len(batches) > 1
+    hashed = fingerprint(estimates) if keep or execution.executor is not None else ""
+    shared = Shared(Drawer(estimates, seed, search), opened_drawer, str(release.path.absolute()), hashed, seed, search)
+    narrow = smallest_unsigned(len(estimates.public))
+    with _finished(release, _key(hashed, seed, search, batches, estimates.plan), keep) as finished:
+        paths = [None if finished is None else finished.path(str(number)) for number in range(len(batches))]
         tasks = [
-            (int(group), int(size))
-            for batch, path in zip(batches, kept, strict=True)
+            (group, size)
+            for batch, path in zip(batches, paths, strict=True)
             if path is None
-            for group, size in zip(batch.groups, batch.sizes, strict=True)
+            for group, size in zip(batch.groups.tolist(), batch.sizes.tolist(), strict=True)
             if size
         ]
         drawn = execution.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD)
         done = 0
-        for number, batch in enumerate(batches):
-            path, pieces = kept[number], [np.zeros(0, smallest_unsigned(len(estimates.public)))]
+        for number, (batch, path) in enumerate(zip(batches, paths, strict=True)):
+            pieces: list[Rows] = [batch.rows.astype(narrow)] if path is None else [np.load(path)]
             for size in batch.sizes:
                 if path is None and size:
                     pieces.append(next(drawn))
                 done += 1
                 execution.tell("sampling", done, len(totals))
-            rows = np.concatenate(pieces) if path is None else np.load(path)
+            complete = replace(batch, rows=np.concatenate(pieces))
             if finished is not None and path is None:
                 with keep_batch(finished.folder, str(number), ".npy") as temporary, open(temporary, "wb") as file:
-                    np.save(file, rows)
-            yield Batch(batch.part, batch.groups, batch.sizes, rows)
+                    np.save(file, complete.rows)
+            yield complete
         if finished is not None:
             finished.remove()
 
@@ -159,21 +156,14 @@ def numbers_of_rows(estimates: Estimates) -> Ints:
     return np.round(estimates.totals).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Planned:
-    part: int
-    groups: Ints
-    sizes: Ints
-
-
-def _batches(totals: Ints, parts: Sequence[Ints]) -> list[_Planned]:
-    """Consecutive groups of each part, as many as have ROWS_OF_BATCH rows together."""
-    found = []
+def _batches(totals: Ints, parts: Sequence[Ints], most: int) -> list[Batch]:
+    """Consecutive groups of each part, as many as have this number of rows together; their rows are still to come."""
+    batches, none = [], np.zeros(0, np.uint8)
     for part, groups in enumerate(parts):
         before = np.cumsum(totals[groups]) - totals[groups]
-        for each in np.split(groups, np.flatnonzero(np.diff(before // ROWS_OF_BATCH)) + 1):
-            found.append(_Planned(part, each, totals[each]))
-    return found
+        for each in np.split(groups, np.flatnonzero(np.diff(before // most)) + 1):
+            batches.append(Batch(part, each, totals[each], none))
+    return batches
 
 
 # ---------------------------------------------------------------------- workers
@@ -193,9 +183,7 @@ def opened_drawer(folder: str, wanted: str, seed: int, search: Search) -> Drawer
             f"the estimates in {folder} are not those to draw from: workers in other processes use the ones that the "
             "folder keeps, so call prade.estimate with these settings first"
         )
-    drawer = Drawer(estimates, seed, search)
-    drawer.prepare()
-    return drawer
+    return Drawer(estimates, seed, search)
 
 
 def fingerprint(estimates: Estimates) -> str:
@@ -210,13 +198,9 @@ def fingerprint(estimates: Estimates) -> str:
     return digest.hexdigest()
 
 
-# ---------------------------------------------------------------------- batches that are kept
-
-
-def _key(
-    estimates: str, seed: int, search: Search, batches: Sequence[_Planned], first: Sequence[tuple[str, str]] = ()
-) -> str:
+def _key(estimates: str, seed: int, search: Search, batches: Sequence[Batch], plan: Plan) -> str:
     """A fingerprint of all that batches depend on; without tables to be met first, it is that of earlier versions."""
+    first = tables_first(plan.targets, plan.schema)
     digest = hashlib.sha256(repr(first).encode() if first else b"")
     for batch in batches:
         digest.update(np.stack([batch.groups, batch.sizes]).astype(np.int64).tobytes() + b"end of batch")
@@ -224,18 +208,14 @@ def _key(
 
 
 @contextmanager
-def _finished(release: Release, key: str, wanted: bool) -> Iterator[FinishedBatches | None]:
+def _finished(release: Release, key: str, keep: bool) -> Iterator[FinishedBatches | None]:
     """The batches that an earlier run has finished; None where nothing is kept, as in a folder that is read only."""
-    able = wanted and release.path.is_dir() and os.access(release.path, os.W_OK)
+    able = keep and release.path.is_dir() and os.access(release.path, os.W_OK)
     with FinishedBatches.open(release.path / UNFINISHED_ROWS, key) if able else nullcontext() as finished:
         yield finished
 
 
 # ---------------------------------------------------------------------- tables of drawn rows
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def drawn_table(
@@ -245,6 +225,7 @@ def drawn_table(
     *,
     passes: int = PASSES,
     like: Like | None = None,
+    rows_of_batch: int = ROWS_OF_BATCH,
     execution: Execution = Execution(),
 ) -> Frame:
     """Rows drawn from estimates, with values of public rows: an Arrow table, or a frame like the public one.
@@ -255,22 +236,19 @@ def drawn_table(
     """
     import pyarrow as pa
 
-    made = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, seed)
-    batches = drawn_batches(estimates, seed, search=Search(passes), keep=True, execution=execution)
-    tables, copied = zip(*(made.table(batch) for batch in batches), strict=True)
+    rows = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, seed)
+    search = Search(passes)
+    batches = drawn_batches(estimates, seed, search=search, keep=True, rows_of_batch=rows_of_batch, execution=execution)
+    tables, copied = zip(*(rows.table(batch) for batch in batches), strict=True)
     table = pa.concat_tables(tables)
     if len(tables) > 1:
         table = table.unify_dictionaries()
-    noted = table.replace_schema_metadata(noted_share(made.schema, sum(copied), table.num_rows).metadata)
-    return made.decoder.types.framed(noted, like or public.like)
+    noted = table.replace_schema_metadata(noted_share(rows.schema, sum(copied), table.num_rows).metadata)
+    return rows.decoder.types.framed(noted, like or public.like)
 
 
 def sample_groups(
-    estimates: Estimates,
-    seed: int,
-    *,
-    passes: int = PASSES,
-    execution: Execution = Execution(),
+    estimates: Estimates, seed: int, *, passes: int = PASSES, execution: Execution = Execution()
 ) -> tuple[Coded, NDArray[np.int64]]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
     batches = list(drawn_batches(estimates, seed, search=Search(passes), execution=execution))
@@ -327,16 +305,15 @@ class TableOfRows:
 
     def _schema(self) -> pa.Schema:
         """The schema of all batches: that of public rows that have, together, every code of every column."""
-        rows = set[int]()
+        last = []
         for name, codes in self.rows.prior.codes.items():
-            last = np.full(self.plan.schema.size(name), -1)
-            last[codes] = np.arange(len(codes))
-            rows.update(last[last >= 0].tolist())
-        every = np.array(sorted(rows), np.int64)
-        made = self._table(np.zeros(1, np.int64), np.array([len(every)]), every, _coded(self.rows, every))
-        noted = with_seed(made, self.seed).schema
-        method = {} if self.method is None else {METHOD: self.method.encode()}
-        return noted.with_metadata({**(noted.metadata or {}), **method})
+            rows = np.full(self.plan.schema.size(name), -1)
+            rows[codes] = np.arange(len(codes))
+            last.append(rows[rows >= 0])
+        every = np.unique(np.concatenate(last))
+        schema = self._table(np.zeros(1, np.int64), np.array([len(every)]), every, _coded(self.rows, every)).schema
+        notes = {**(schema.metadata or {}), SEED: str(self.seed).encode()}
+        return schema.with_metadata(notes if self.method is None else {**notes, METHOD: self.method.encode()})
 
 
 def group_cells(plan: Plan, public: PublicTable) -> dict[str, pa.Array]:
@@ -347,13 +324,13 @@ def group_cells(plan: Plan, public: PublicTable) -> dict[str, pa.Array]:
     import pyarrow as pa
 
     first = np.unique(plan.groupings[-1].number, return_index=True)[1]
-    found = {}
+    cells = {}
     for k, column in enumerate(plan.groups.columns):
         if follows(plan, column.name):
             known = column.name in public.typed.column_names
             listed = typed_as_public(column, public.typed[column.name]) if known else pa.array(column.values)
-            found[column.name] = listed.take(pa.array(plan.groups.codes[first, k]))
-    return found
+            cells[column.name] = listed.take(pa.array(plan.groups.codes[first, k]))
+    return cells
 
 
 def typed_as_public(column: Column, public: pa.ChunkedArray) -> pa.Array:
@@ -432,10 +409,6 @@ def _chosen(estimates: Estimates, wanted: Mapping[str, Any]) -> NDArray[np.bool_
 # ---------------------------------------------------------------------- answers with the types of the synthetic table
 
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
 def like_public(table: pa.Table, plan: Plan, public: PublicTable, like: Like | None = None) -> Frame:
     """A table of answers whose columns have the types that they have in the synthetic table.
 
@@ -458,21 +431,6 @@ def _replaced(table: pa.Table, name: str, written: Any, values: tuple[Any, ...])
     code = {value: number for number, value in enumerate(values)}
     codes = pa.array([None if cell is None else code[cell] for cell in table[name].to_pylist()], pa.int64())
     return table.set_column(table.column_names.index(name), name, written.take(codes))
-
-
-# ---------------------------------------------------------------------- the seed
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-SEED = b"prade:seed"
-METHOD = b"prade:method"  # that drew the rows, if it is not prade's own
-
-
-def with_seed(table: pa.Table, seed: int) -> pa.Table:
-    """The table with the seed that it was drawn with, which stays with it in parquet files."""
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), SEED: str(seed).encode()})
 
 
 def seed_of(schema: pa.Schema) -> int | None:

@@ -56,9 +56,6 @@ TWO_WAY = (0, 5, 15)
 RAW_PAIRS = tuple(Fraction(share) for share in ("1", "1/2", "1/4", "1/8"))
 # Shares of the budget for one level above the last, in steps of about 3: little, some, much.
 SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10"))
-# Weights of public groups that resemble a group. The error is flat in it (0.226 at 0, 0.228 at 0.3, 0.231 at 0.7 in
-# the same rehearsals, where nothing resembled the stand-ins), so three values are enough.
-MIXTURES = (0.0, 0.3, 0.7)
 # Weights of a group's own public rows, from the usual one down and up: places that change need less, others more.
 OWN = (0.8, 0.65, 0.5, 0.35, 0.2), (0.8, 0.9, 0.98, 0.999)
 TRUST = (1.0, 3.0, 10.0, 30.0, 100.0)  # factors of the n0 that raw answers give, which is rather too small
@@ -177,8 +174,8 @@ class Candidates:
 
     def ladders(self, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:
         """Changes of the best choice so far, in words: each ladder goes from simple to elaborate, quick ones first."""
-        # A whole table is larger than the single public groups that stand in for it, and unlike any of them: what pays
-        # for them (to ask less, to look for one that it resembles) is not tried for it.
+        # A whole table is larger than the single public groups that stand in for it, and unlike any of them: asking
+        # less may pay for them, and is not tried for it.
         grouped = bool(self.plan_of(best()).groups.names)
         if best().total < 1 and self.pairs:
             yield self._joint_table(best)
@@ -197,8 +194,6 @@ class Candidates:
             yield self._shares_above(best, depth)
         if all(len(level) > 1 for level in self.levels[0]) and best().total < 1:
             yield self._everybody(best)
-        if grouped and all(len(stand_in.public.groups) > 1 for stand_in in self.rehearsal.stand_ins):
-            yield self._settings(best, "mixture", MIXTURES)
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             for weights in OWN:
                 yield self._settings(best, "own", weights)

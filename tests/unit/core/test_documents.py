@@ -66,12 +66,11 @@ def test_toml_at_the_limits():
     assert toml_table(f'x = "{"a." * 50}"')["x"] == "a." * 50  # dots in a text are not a key
 
 
-def test_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.core.documents.MOST_BYTES", 10)
+def test_files(tmp_path):
     for content, words in ((b"x" * 11, "too large for a plan"), (b"\xff", "not a UTF-8 text file")):
         (tmp_path / "a").write_bytes(content)
         with pytest.raises(DataError, match=words):
-            file_text(tmp_path / "a", "plan")
+            file_text(tmp_path / "a", "plan", most=10)
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfxyz")
     assert file_text(tmp_path / "a", "plan") == "xyz"
     with pytest.raises(DataError, match="there is no plan at"):

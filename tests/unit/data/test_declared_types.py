@@ -1,6 +1,5 @@
 """Programs read the synthetic file as the same types as the public one: pandas, polars and pyarrow."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -80,21 +79,6 @@ def test_pyarrow_reads_the_same_types_and_notes(files: tuple[Path, Path, Schema]
     public, synthetic = map(pq.read_schema, files[:2])
     for name in synthetic.names:
         assert synthetic.field(name).equals(public.field(name), check_metadata=True), name
-
-
-def test_codes_with_missing_values_stay_whole_numbers(tmp_path: Path) -> None:
-    """The finding: pandas read them as floats, so that the code 1 became 1.0."""
-    frame().to_parquet(tmp_path / "public.parquet")
-    schema = Schema.infer(tmp_path / "public.parquet", skip=["ID"])
-    made = Decoder.fit(schema, tmp_path / "public.parquet").decode(encode(schema, frame()), seed=1)
-    write_table(made, tmp_path / "synthetic.parquet")
-    read = pd.read_parquet(tmp_path / "synthetic.parquet")
-    assert str(read["CODE"].dtype) == "Int64"
-    assert set(read["CODE"].dropna().astype(str)) == {"1", "2", "3"}
-    assert made.to_pandas()["CODE"].dtype == read["CODE"].dtype  # in memory too
-    notes = json.loads(pq.read_schema(tmp_path / "synthetic.parquet").metadata[b"pandas"])
-    assert notes["index_columns"] == []
-    assert [each["name"] for each in notes["columns"]] == [*schema.names]
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])

@@ -78,7 +78,7 @@ def test_take_keeps_groups_and_weights():
 # ---------------------------------------------------------------- the file
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_rows_and_groups_survive_a_file_to_the_last_bit(tmp_path, seed):
     """Estimates know their public rows by a fingerprint: a bit off would be another table.
 
@@ -164,17 +164,3 @@ def test_a_cell_that_is_no_number_stands_in_the_middle_of_its_bin():
     code = int(public.prior.codes["AGE"][0])
     low, high = column.bounds(code)
     assert public.numbers["AGE"].tolist() == [(low + high) / 2, 70]
-
-
-def test_a_file_of_an_earlier_version_has_no_numbers(tmp_path):
-    import json
-
-    import pyarrow.parquet as pq
-
-    path = tmp_path / "support.parquet"
-    Public.of(SCHEMA, TABLE, ["STATE"]).save(path)
-    table = pq.read_table(path)
-    header = json.loads(table.schema.metadata[b"prade"]) | {"format": 1}
-    old = table.drop_columns(["prade:number:AGE"]).replace_schema_metadata({"prade": json.dumps(header)})
-    pq.write_table(old, path)
-    assert Public.load(path).numbers == {}

@@ -13,8 +13,8 @@ import pytest
 
 from prade import Column, Schema, Unit
 from prade.core.errors import DataError
-from prade.data.person_ids import exact_ids
 from prade.data.read.cells import object_cells, texts_of
+from prade.data.read.coding import exact_ids
 from prade.measuring.source import count, open_source
 from prade.queries.parts import Marginal
 

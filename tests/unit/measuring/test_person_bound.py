@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 
 from prade import Column, Schema
-from prade.data.person_ids import exact_ids
 from prade.data.read.cells import object_cells
+from prade.data.read.coding import exact_ids
 from prade.measuring.person_bound import PersonRows, bounded, hashed, record_type
 from prade.measuring.source import count, open_source
 from prade.privacy.protection import Unit

@@ -11,10 +11,7 @@ from prade import Schema
 from prade.core.errors import EstimationError
 from prade.data.public.joint import Prior
 from prade.examples import census_like
-from prade.sampling import draw as search
-from prade.sampling import pair_tables
-from prade.sampling.draw import draw, improve, ordering, sample
-from prade.sampling.pair_tables import PairTables
+from prade.sampling.draw import Search, SortedRows, draw, drawn_ranks, improve, improved_ranks, ordering, sample
 
 FALSE_ALARM = 1e-4  # of the statistical tests below; seeds are fixed, so they fail always or never
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
@@ -177,15 +174,15 @@ def test_improving_keeps_the_number_and_the_support_and_comes_nearer(n):
 def test_improving_takes_a_quarter_off_the_error_and_more_passes_more(census):
     order = ordering(census.codes, census.schema)
     rows = draw(census.weights, 600, 1, order=order)
-    one = improve(census.codes, census.schema, census.weights, rows, seed=1, order=order, passes=1)
-    more = improve(census.codes, census.schema, census.weights, rows, seed=1, order=order, passes=12)
+    one = improve(census.codes, census.schema, census.weights, rows, seed=1, order=order, search=Search(1))
+    more = improve(census.codes, census.schema, census.weights, rows, seed=1, order=order, search=Search(12))
     assert distance(census, one) < 0.75 * distance(census, rows)
     assert distance(census, more) < 0.95 * distance(census, one)
 
 
 def test_a_bad_start_is_mended():
     prior = Prior.uniform(SCHEMA)
-    rows = improve(prior.codes, SCHEMA, prior.weights, np.zeros(240, int), seed=0, passes=10)
+    rows = improve(prior.codes, SCHEMA, prior.weights, np.zeros(240, int), seed=0, search=Search(10))
     assert distance(prior, rows) < 0.1
 
 
@@ -195,29 +192,9 @@ def test_the_given_rows_are_not_changed_and_none_is_lost_without_passes():
     before = rows.copy()
     improve(prior.codes, SCHEMA, prior.weights, rows, seed=0)
     assert np.array_equal(rows, before)
-    for setting in ({"passes": 0}, {"candidates": 0}):
-        kept = improve(prior.codes, SCHEMA, prior.weights, rows, seed=0, **setting)
+    for search in (Search(passes=0), Search(candidates=0)):
+        kept = improve(prior.codes, SCHEMA, prior.weights, rows, seed=0, search=search)
         assert np.array_equal(np.sort(kept), np.sort(rows))
-
-
-def test_only_the_pairs_named_are_brought_near(census):
-    pairs = [("AGE", "SEX"), ("EDUC", "WAGE")]
-    rows = draw(census.weights, 400, 0)
-    few = improve(census.codes, census.schema, census.weights, rows, seed=0, pairs=pairs)
-    every = improve(census.codes, census.schema, census.weights, rows, seed=0)
-    assert distance(census, few, pairs) < 0.8 * distance(census, every, pairs)
-    assert distance(census, every) < distance(census, few)
-
-
-def test_the_same_pair_in_either_order_or_twice_is_one_pair():
-    prior = correlated()
-    rows = draw(prior.weights, 60, 0)
-    results = [
-        improve(prior.codes, SCHEMA, prior.weights, rows, seed=0, pairs=pairs)
-        for pairs in ([("a", "d")], [("d", "a")], [("a", "d"), ("d", "a")])
-    ]
-    assert np.array_equal(results[0], results[1])
-    assert np.array_equal(results[0], results[2])
 
 
 def test_one_column_or_one_row_will_do():
@@ -279,19 +256,8 @@ def test_an_order_has_every_row_once(order):
 
 
 BAD = {
-    "rows no numbers": ({"rows": np.array([0.5])}, "list of row numbers"),
-    "rows outside": ({"rows": np.array([0, 99])}, "from 0 to 2"),
-    "rows negative": ({"rows": np.array([-1])}, "from 0 to 2"),
     "rows without weight": ({"rows": np.array([1])}, "no weight"),
     "weights for others": ({"weights": np.ones(2)}, "2 weights for 3 coded rows"),
-    "unknown word": ({"pairs": "some"}, 'give "all" or a list'),
-    "no pairs": ({"pairs": []}, "pairs is empty"),
-    "a column twice": ({"pairs": [("a", "a")]}, "not a pair of two different columns"),
-    "unknown column": ({"pairs": [("a", "z")]}, "among a, b"),
-    "three columns": ({"pairs": [("a", "b", "c")]}, "not a pair"),
-    "a word for a pair": ({"pairs": ["ab"]}, "not a pair"),
-    "negative passes": ({"passes": -1}, "passes is -1"),
-    "no detail": ({"detail": 0}, "at least one row"),
     "code too large": ({"codes": {"a": np.array([0, 1, 9]), "b": np.zeros(3, int)}}, "'a' has codes outside 0 to 2"),
     "code negative": ({"codes": {"a": np.array([0, 1, -1]), "b": np.zeros(3, int)}}, "'a' has codes outside 0 to 2"),
     "lengths differ": ({"codes": {"a": np.array([0, 1]), "b": np.zeros(3, int)}}, "2 different lengths"),
@@ -312,6 +278,14 @@ def test_what_cannot_be_improved_is_refused(name):
     assert len(improve(**good)) == 2
     with pytest.raises(EstimationError, match=message):
         improve(**{**good, **changes})
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"), [({"passes": -1}, "passes is -1"), ({"detail": 0}, "at least one row")]
+)
+def test_a_search_that_cannot_be_is_refused(wrong, message):
+    with pytest.raises(EstimationError, match=message):
+        Search(**wrong)
 
 
 # ------------------------------------------------------------------ large schemas, large groups
@@ -343,52 +317,11 @@ def test_columns_of_many_thousand_codes_are_improved():
     assert distance(seen, better) < 0.95 * distance(seen, rows)
 
 
-def test_less_room_brings_coarser_tables_near(monkeypatch):
-    monkeypatch.setattr(pair_tables, "LARGEST_TABLES", 6 * 10 + 15 * 10**2)
-    prior = wide()
-    rows = draw(prior.weights, 500, 1)
-    better = improve(prior.codes, prior.schema, prior.weights, rows, seed=1)
-    seen = coarsened(prior, 3000, 10)
-    assert distance(seen, better) < 0.5 * distance(seen, rows)
-
-
-@pytest.mark.parametrize("room", [6 * 3000 + 15 * 3000**2, 10**6, 100])
-def test_tables_have_as_many_cells_as_there_is_room_for(room, monkeypatch):
-    monkeypatch.setattr(pair_tables, "LARGEST_TABLES", room)
-    prior = wide(rows=50)
-    table = PairTables(prior.schema, prior.codes, "all")
-    most = int(table.sizes.max())
-    assert table.cells == 6 * most + 15 * most**2 <= room
-    assert most == 3000 or 6 * (most + 1) + 15 * (most + 1) ** 2 > room
-
-
-def test_every_cell_of_every_table_has_a_place_of_its_own(census):
-    """The flat tables hold what `project` says, table after table."""
-    pairs = [("AGE", "SEX"), ("WAGE", "EDUC"), ("SEX", "EDUC")]
-    table = PairTables(census.schema, census.codes, pairs)
-    mass = table.masses(np.arange(len(census)), census.weights)
-    assert sorted(table.names) == ["AGE", "EDUC", "SEX", "WAGE"]
-    rebuilt = [census.project([name]) for name in table.names]
-    rebuilt += [census.project([table.names[a], table.names[b]]) for a, b in table.links]
-    assert len(table.links) == 3
-    assert np.allclose(np.sort(mass), np.sort(np.concatenate([each.ravel() for each in rebuilt])))
-    assert len(mass) == sum(each.size for each in rebuilt)
-
-
-def test_a_pool_that_is_capped_improves_as_well(census, monkeypatch):
+def test_a_pool_that_is_capped_improves_as_well(census):
     """500 rows drawn for a sample of 1,000: the tables to be met are exact then, and only candidates are fewer."""
-    order = ordering(census.codes, census.schema)
     assert (census.weights > 0).sum() > 2 * 1000
-    rows = draw(census.weights, 1000, 1, order=order)
-    monkeypatch.setattr(search, "LARGEST_POOL", 500)
-    capped = improve(census.codes, census.schema, census.weights, rows, seed=1, order=order, detail=2)
-    assert distance(census, capped) < 0.8 * distance(census, rows)
-
-
-def test_blocks_do_not_show_in_tables(census, monkeypatch):
-    table = PairTables(census.schema, census.codes, "all")
-    rows = np.arange(len(census))
-    whole = table.masses(rows, census.weights), table.coded(rows)
-    monkeypatch.setattr(pair_tables, "BLOCK", 7)
-    assert np.array_equal(table.masses(rows, census.weights), whole[0])
-    assert np.array_equal(table.coded(rows), whole[1])
+    rows = SortedRows(census.codes, census.schema)
+    edges, generator = rows.edges(census.weights), np.random.default_rng(1)
+    ranks = drawn_ranks(edges, 1000, generator)
+    better = improved_ranks(rows, census.weights, edges, ranks, generator, Search(detail=2), largest=500)
+    assert distance(census, rows.order[better]) < 0.8 * distance(census, rows.order[ranks])

@@ -11,14 +11,15 @@ import pytest
 
 from prade import DataError, Release
 from prade.core.execution import Execution, WorkersError
+from prade.data.public.table import PublicTable
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
-from prade.pipeline import sample, write_sample
+from prade.pipeline import sample
 from prade.planning.settings import Settings
 from prade.release.derived_files import UNFINISHED_ROWS
-from prade.sampling import draw as sorted_rows
 from prade.sampling import table as group_draws
 from prade.sampling.draw import Search
-from prade.sampling.table import Drawer, drawn_batches
+from prade.sampling.row_files import Output, write_drawn_rows
+from prade.sampling.table import Drawer, drawn_batches, drawn_table
 from worlds.many_places import PLACES, STATES, people, public, release
 from worlds.processes import killed_when_done
 
@@ -43,8 +44,14 @@ def expected(made):
     return sample(made, TABLE, seed=4, execution=Execution(1))
 
 
-def rows_of(estimates, execution=Execution(1)):
-    return [batch.rows for batch in drawn_batches(estimates, 4, search=Search(), execution=execution)]
+def rows_of(estimates, execution=Execution(1), **settings):
+    return [batch.rows for batch in drawn_batches(estimates, 4, search=Search(), execution=execution, **settings)]
+
+
+def in_batches(estimates, rows_of_batch=TENTH, seed=4, table=TABLE):
+    """The table of synthetic rows, drawn in batches of this size."""
+    settings = {"rows_of_batch": rows_of_batch, "execution": Execution(1)}
+    return drawn_table(estimates, PublicTable(table), seed, like="pyarrow", **settings)
 
 
 # ---------------------------------------------------------------- wherever they are drawn
@@ -55,28 +62,6 @@ def test_threads_processes_and_any_number_of_them_draw_the_same_rows(made, expec
     assert sample(made, TABLE, seed=4, execution=Execution(3)).equals(expected)
     with ThreadPoolExecutor(2) as threads:
         assert sample(made, TABLE, seed=4, execution=Execution(executor=threads)).equals(expected)
-
-
-def test_rows_are_the_same_where_columns_are_counted_together_and_where_not(made, monkeypatch):
-    monkeypatch.setattr(sorted_rows, "FEWEST_ROWS", 0)
-    drawn = []
-    for many in (1, 10**6):
-        monkeypatch.setattr(group_draws, "MANY_GROUPS", many)
-        drawer = Drawer(made, 3, Search(detail=2))  # a pool so small that the tables to be met are counted in it
-        drawer.prepare()
-        assert (drawer.sorted_rows._clusters is not None) == (many == 1)
-        drawn.append([drawer.rows(group, 40) for group in range(3)])
-    assert all(np.array_equal(one, other) for one, other in zip(*drawn, strict=True))
-
-
-def test_dask_draws_the_same_rows_with_any_number_of_workers(made, expected):
-    distributed = pytest.importorskip("distributed")
-    for number in (1, 2):
-        with (
-            distributed.LocalCluster(number, threads_per_worker=1, dashboard_address=None) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            assert sample(made, TABLE, seed=4, execution=Execution(executor=client.get_executor())).equals(expected)
 
 
 def test_what_travels_is_a_groups_number_and_its_rows(made):
@@ -113,21 +98,18 @@ def test_a_worker_that_does_not_see_the_folder_says_so(made, processes, tmp_path
 # ---------------------------------------------------------------- batches
 
 
-@pytest.mark.parametrize("size", [1, TENTH, 10**9])
-def test_the_size_of_batches_changes_nothing(made, expected, size, monkeypatch):
-    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", size)
-    number = {1: STATES * PLACES, 10**9: 1}.get(size, 10)
-    assert abs(len(rows_of(made)) - number) <= 1
-    assert sample(made, TABLE, seed=4, execution=Execution(1)).equals(expected)
+@pytest.mark.parametrize(("size", "number"), [(1, STATES * PLACES), (TENTH, 10), (10**9, 1)])
+def test_the_size_of_batches_changes_nothing(made, expected, size, number):
+    assert abs(len(rows_of(made, rows_of_batch=size)) - number) <= 1
+    assert in_batches(made, size).equals(expected)
 
 
-def test_values_that_are_drawn_do_not_depend_on_the_batch(made, monkeypatch):
+def test_values_that_are_drawn_do_not_depend_on_the_batch(made):
     """A public table in another order: donors are found by their codes and drawn with each row's own numbers."""
     turned = TABLE.take(np.random.default_rng(0).permutation(TABLE.num_rows))
-    whole = sample(made, turned, seed=4, execution=Execution(1))
-    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", 300)
-    assert sample(made, turned, seed=4, execution=Execution(1)).equals(whole)
-    assert not sample(made, turned, seed=5, execution=Execution(1)).equals(whole)
+    whole = in_batches(made, 10**9, table=turned)
+    assert in_batches(made, 300, table=turned).equals(whole)
+    assert not in_batches(made, 300, 5, turned).equals(whole)
 
 
 def test_groups_of_one_part_are_not_mixed_with_others(made):
@@ -156,11 +138,7 @@ RUN = """
 import sys
 from prade import Execution, Release
 from prade.estimating.levels.estimates import kept_estimates
-from prade.pipeline import write_sample
-from prade.sampling import table
-from unit.sampling.test_group_draws import TABLE, TENTH
-
-table.ROWS_OF_BATCH = TENTH
+from unit.sampling.test_group_draws import written
 
 def told(what, done, number):
     print(done, flush=True)
@@ -168,9 +146,14 @@ def told(what, done, number):
         sys.stdin.read()  # until it is killed
 
 estimates = kept_estimates(Release.load(sys.argv[1]))
-form = {"seed": int(sys.argv[3]), "partitioned": sys.argv[4] == "parts"}
-write_sample(estimates, None, TABLE, **form, execution=Execution(1, progress=told))
+written(estimates, sys.argv[4], int(sys.argv[3]), Execution(1, progress=told))
 """
+
+
+def written(estimates, form, seed=4, execution=Execution(1)):
+    """Write rows to the release's folder, as a file or as parts, in small batches."""
+    output = Output.of(estimates.release, partitioned=form == "parts")
+    write_drawn_rows(estimates, PublicTable(TABLE), seed, output, rows_of_batch=TENTH, execution=execution)
 
 
 def killed_run(folder, after, seed=4, form="file"):
@@ -195,13 +178,11 @@ def files_of(folder, name):
 @pytest.mark.parametrize(("form", "name"), [("file", "synthetic.parquet"), ("parts", "synthetic")])
 def test_a_killed_run_goes_on_and_writes_the_same_files(copied, monkeypatch, form, name):
     _, folder = copied
-    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
     estimates = kept_estimates(Release.load(folder))
-    partitioned = form == "parts"
-    write_sample(estimates, None, TABLE, seed=4, partitioned=partitioned)
+    written(estimates, form)
     expected = files_of(folder, name)
     (folder / "synthetic.json").unlink()
-    shutil.rmtree(folder / name) if partitioned else (folder / name).unlink()
+    shutil.rmtree(folder / name) if form == "parts" else (folder / name).unlink()
 
     killed_run(folder, 100, form=form)
     assert not (folder / name).exists()  # no half file
@@ -211,28 +192,26 @@ def test_a_killed_run_goes_on_and_writes_the_same_files(copied, monkeypatch, for
     asked = []
     real = Drawer.rows
     monkeypatch.setattr(Drawer, "rows", lambda self, group, number: asked.append(group) or real(self, group, number))
-    write_sample(estimates, None, TABLE, seed=4, partitioned=partitioned)
+    written(estimates, form)
     assert 0 < len(asked) <= 85
     assert files_of(folder, name) == expected
     assert not (folder / UNFINISHED_ROWS).exists()
     assert not list(folder.glob(".synthetic.unfinished"))
 
 
-def test_batches_of_another_seed_or_damaged_ones_are_not_used(copied, monkeypatch, expected):
+def test_batches_of_another_seed_or_damaged_ones_are_not_used(copied, expected):
     _, folder = copied
-    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
     killed_run(folder, 60, seed=5)
     estimates = kept_estimates(Release.load(folder))
-    assert sample(estimates, TABLE, seed=4, execution=Execution(1)).equals(expected)
+    assert in_batches(estimates).equals(expected)
     killed_run(folder, 60, seed=4)
     damaged = sorted((folder / UNFINISHED_ROWS).glob("*.npy"))[0]
     damaged.write_bytes(damaged.read_bytes()[:-8] + bytes(8))
-    assert sample(estimates, TABLE, seed=4, execution=Execution(1)).equals(expected)
+    assert in_batches(estimates).equals(expected)
 
 
 def test_a_full_disk_is_a_clear_error_and_what_is_finished_is_kept(copied, monkeypatch, expected):
     _, folder = copied
-    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
     estimates, kept = kept_estimates(Release.load(folder)), []
     real = np.save
 
@@ -245,15 +224,14 @@ def test_a_full_disk_is_a_clear_error_and_what_is_finished_is_kept(copied, monke
     with monkeypatch.context() as patched:
         patched.setattr(np, "save", full)
         with pytest.raises(DataError, match=r"No space left on device.: make room there.*what is finished is kept"):
-            sample(estimates, TABLE, seed=4, execution=Execution(1))
+            in_batches(estimates)
     assert len(list((folder / UNFINISHED_ROWS).glob("*.npy"))) == 3
-    assert sample(estimates, TABLE, seed=4, execution=Execution(1)).equals(expected)
+    assert in_batches(estimates).equals(expected)
 
 
 def test_a_folder_that_is_read_only_keeps_nothing(copied, monkeypatch, expected):
     _, folder = copied
-    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
     monkeypatch.setattr(group_draws.os, "access", lambda path, mode: False)
     monkeypatch.setattr(group_draws, "keep_batch", None)
-    assert sample(kept_estimates(Release.load(folder)), TABLE, seed=4, execution=Execution(1)).equals(expected)
+    assert in_batches(kept_estimates(Release.load(folder))).equals(expected)
     assert not (folder / UNFINISHED_ROWS).exists()

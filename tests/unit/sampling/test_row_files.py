@@ -15,13 +15,13 @@ import pytest
 
 import prade
 from prade import Column, DataError, Level, Release, Schema, Workload
+from prade.core.execution import Execution
+from prade.data.public.table import PublicTable
 from prade.data.read.files import copied_share, folder_name, parts_of, schema_of
 from prade.data.read.tables import read_table, write_table
 from prade.pipeline import sample, write_sample
 from prade.release.derived_files import KEPT_ROWS, check_kept, is_kept, kept_rows
-from prade.sampling import row_files
-from prade.sampling import table as group_draws
-from prade.sampling.row_files import Output, folders_of
+from prade.sampling.row_files import Output, folders_of, write_drawn_rows
 from prade.sampling.table import seed_of
 from worlds.commands import call
 from worlds.plans import plan_of
@@ -58,22 +58,28 @@ def home(tmp_path_factory):
     levels = [Level("STATE", ONES), Level("PLACE", ONES)]
     plan = plan_of(SCHEMA, *levels, groups=GROUPS, budget=2)
     made = invented(plan, rows=(300, 500), path=Path("nowhere"))
-    named = plan.with_public(prade.data.public.table.PublicTable(folder / "public.parquet").hashed_files)
+    named = plan.with_public(PublicTable(folder / "public.parquet").hashed_files)
     write_folder(folder / "release", named, made.noisy)
     prade.estimate(folder / "release")
     return folder
 
 
 @pytest.fixture
-def place(home, tmp_path, monkeypatch):
+def place(home, tmp_path):
     shutil.copytree(home, tmp_path / "home")
-    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", 150)
     return tmp_path / "home" / "release"
+
+
+def written(place, output=None, seed=3, **settings):
+    """Rows in batches of 150, as `write_sample` writes them in larger ones."""
+    estimates = prade.estimate(place)
+    public = PublicTable(place.parent / "public.parquet")
+    return write_drawn_rows(estimates, public, seed, output, rows_of_batch=150, **settings)
 
 
 @pytest.fixture
 def data_set(place):
-    write_sample(place, partitioned=True, seed=3)
+    written(place, Output.of(Release.load(place), partitioned=True))
     return place / "synthetic"
 
 
@@ -90,8 +96,8 @@ def test_a_data_set_has_the_rows_of_the_one_file_by_the_groups_of_the_first_leve
     for path in parts_of(data_set):
         assert set(pq.read_table(path)["STATE"].to_pylist()) == {path.parent.name[-2:]}
     one = place.parent / "one.parquet"
-    written = write_sample(place, str(one), seed=3)
-    assert (written.rows, written.copied) == (pq.read_metadata(one).num_rows, 1.0)
+    files = written(place, Output(one))
+    assert (files.rows, files.copied) == (pq.read_metadata(one).num_rows, 1.0)
     assert sorted_rows(pd.read_parquet(data_set)).equals(sorted_rows(pd.read_parquet(one)))
     assert read_table(data_set).schema.equals(read_table(one).schema, check_metadata=True)
     assert read_table(one).equals(sample(place, seed=3, like="pyarrow"))
@@ -138,18 +144,16 @@ def test_seed_and_copies_are_noted_in_every_part_and_for_the_whole(data_set):
 def test_csv_files_are_written_in_batches_too(place):
     table = sample(place, seed=3, like="pyarrow")
     for name in ("rows.csv", "rows.csv.gz"):
-        write_sample(place, str(place.parent / name), seed=3)
+        written(place, Output(place.parent / name))
         write_table(table, place.parent / "whole.csv")
         assert read_table(place.parent / name).equals(read_table(place.parent / "whole.csv"))
 
 
-def test_the_number_of_rows_decides_the_form_in_the_releases_folder(place, monkeypatch):
+def test_the_number_of_rows_decides_the_form_in_the_releases_folder(place):
     assert write_sample(place).path == place / "synthetic.parquet"
-    monkeypatch.setattr(row_files, "LARGEST_FILE", 100)
-    assert write_sample(place).path == place / "synthetic"
+    assert written(place, largest_file=100).path == place / "synthetic"
     assert not (place / "synthetic.parquet").exists()  # one set of rows
     assert is_kept(Release.load(place), KEPT_ROWS)
-    monkeypatch.undo()
     write_sample(place)
     assert not (place / "synthetic").exists()
     check_kept(Release.load(place), KEPT_ROWS)
@@ -229,15 +233,16 @@ def test_a_part_that_has_changed_is_missing_or_is_new_is_refused(place, data_set
         prade.report(place)
 
 
-def test_a_crash_leaves_the_earlier_data_set_or_none(place, data_set, monkeypatch):
+def test_a_crash_leaves_the_earlier_data_set_or_none(place, data_set):
     before = {path: path.read_bytes() for path in parts_of(data_set)}
 
-    def crash(self, table, part, copied):
-        raise OSError(28, "No space left on device")
+    def crash(task, done, number):
+        if done == 3:
+            raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(row_files._Parts, "write", crash)
+    output = Output.of(Release.load(place), partitioned=True)
     with pytest.raises(OSError, match="No space left"):
-        write_sample(place, partitioned=True, seed=9)
+        written(place, output, seed=9, execution=Execution(1, progress=crash))
     assert {path: path.read_bytes() for path in parts_of(data_set)} == before
     assert not list(place.glob(".synthetic*"))
     assert not is_kept(Release.load(place), KEPT_ROWS)  # the record is written last

@@ -1,10 +1,13 @@
-"""Several budgets at once: the plans are those of single rehearsals, and all that is shown of them is true."""
+"""Several budgets at once: the plans are those of single rehearsals, all that is shown of them is true, the elbow."""
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from prade import Budget, Plan, Schema, Task, Unit, explore
 from prade.core.errors import PradeError
@@ -20,16 +23,17 @@ from prade.scoring.score import joint_errors
 from prade.tuning.candidates import Choice
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort
-from prade.tuning.explore import budgets_of, listed, order_of, plan_file
+from prade.tuning.explore import LITTLE, budgets_of, elbow, listed, off_per_doubling, order_of, plan_file
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
-from prade.tuning.stand_ins import TooSmall
 from prade.tuning.tune import ANOTHER_BUDGET, Tuner
 from worlds import rehearsals
 
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
 BUDGETS = ["1/10000", 1, 20]
+AMOUNTS = [Fraction(each) for each in ("1/10", "3/10", "1", "3", "10")]
+ALL = [True] * 5
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +54,9 @@ def rehearsal(data):
 # ---------------------------------------------------------------------- sharing
 
 
-def test_budgets_come_from_the_smallest_to_the_largest_with_their_plans(explored):
-    assert [each.budget for each in explored.rehearsed] == [Budget.pure(each) for each in BUDGETS]
-    assert [plan.budget for plan in explored.plans] == [Budget.pure(each) for each in BUDGETS]
-
-
 def test_the_errors_are_those_of_separate_rehearsals(explored, rehearsal):
     """The stand-ins, layouts and covariances of one rehearsal served all budgets: a rehearsal of its own agrees."""
+    assert [plan.budget for plan in explored.plans] == [Budget.pure(each) for each in BUDGETS]
     for each in explored.rehearsed:
         draws = [int(trial.what.split()[0]) for trial in each.tuned.trials if trial.what.endswith("draws of noise")]
         seeds = range(FRESH, FRESH + max([1, *draws]))
@@ -144,11 +144,6 @@ def test_numbers_are_of_the_kind_of_the_tasks_budget():
     assert approx == [Budget.approx(1, "1e-6"), Budget.approx(2, "1e-6")]
 
 
-def test_a_public_table_that_is_too_small_is_an_error(task, data):
-    with pytest.raises(TooSmall):
-        explore(task, data.public.slice(0, 1), BUDGETS)
-
-
 @pytest.mark.parametrize(
     ("budget", "name"),
     [
@@ -206,11 +201,6 @@ def test_the_data_have_the_structure_that_the_page_is_made_for(explored):
     assert set(mine) == set(page)
 
 
-def test_public_files_are_named_without_their_folders(explored):
-    found = replace(explored, public=PublicFiles(("/home/secret/il.parquet", "/home/secret/oh.parquet")))
-    assert found.to_dict()["public"]["files"] == ["il.parquet", "oh.parquet"]
-
-
 def test_lists_and_packed_arrays_are_the_same_numbers(explored):
     mine = plain(explored.to_dict(array=lambda values: packed(values, unit=1, type="f32")))
     lists = json.loads(json.dumps(explored.to_dict()))
@@ -221,7 +211,8 @@ def test_lists_and_packed_arrays_are_the_same_numbers(explored):
 
 
 def test_the_words_say_what_was_done(explored):
-    data = explored.to_dict()
+    data = replace(explored, public=PublicFiles(("/home/secret/il.parquet",))).to_dict()
+    assert data["public"]["files"] == ["il.parquet"]
     assert data["unit"].startswith("Protected: one person with all of their rows")
     assert "stood in for the private ones" in data["rehearsal"]
     assert any("few public groups" in caveat for caveat in data["caveats"])
@@ -235,18 +226,15 @@ def test_the_words_say_what_was_done(explored):
     assert data["elbow"]
 
 
-def test_more_noise_puts_more_groups_at_risk_and_drowns_more_of_them(explored):
-    first, second, last = explored.rehearsed
-    assert first.risk.groups > last.risk.groups
-    assert second.too_small.groups >= last.too_small.groups
-    assert last.risk.of == 10
-
-
 def test_the_table_has_one_row_per_budget(explored):
     rows = explored.table()
     assert [row["epsilon"] for row in rows] == ["0.0001", "1", "20"]
     assert rows[0]["tables measured"] == "0"
     assert rows[0]["worth it"] == "no"
+    first, second, last = explored.rehearsed
+    assert first.risk.groups > last.risk.groups
+    assert second.too_small.groups >= last.too_small.groups
+    assert last.risk.of == 10
     assert rows[2]["expected error"].startswith(f"{explored.rehearsed[2].tuned.expected.error:.3f} ±")
 
 
@@ -339,3 +327,54 @@ def test_one_table_of_everybody_is_shown_by_public_groups_in_its_place(data):
     look = closer.at(plan)
     assert look.above == ()
     assert len(look.tables) == len(closer.places) == 2
+
+
+# ---------------------------------------------------------------------- the elbow
+
+
+def test_each_doubling_takes_the_same_share_off():
+    assert off_per_doubling((Fraction(1), Fraction(8)), (0.8, 0.1)) == pytest.approx(0.5)
+    assert off_per_doubling((Fraction(1), Fraction(2)), (0.2, 0.19)) == pytest.approx(0.05)
+    assert off_per_doubling((Fraction(1), Fraction(4)), (0.2, 0.3)) < 0
+    assert off_per_doubling((Fraction(1), Fraction(2)), (0.0, 0.0)) == 0
+
+
+def test_the_elbow_is_where_more_budget_starts_to_buy_little():
+    words = "Beyond epsilon = 3, you pay twice the budget for at most 5 % less error."
+    assert elbow(AMOUNTS, [0.4, 0.3, 0.2, 0.12, 0.11], ALL) == (3, words)
+    assert elbow(AMOUNTS, [0.2, 0.2, 0.2, 0.21, 0.2], ALL) == (0, "Beyond epsilon = 0.1, the error stays.")
+    flat_then_falling = [0.4, 0.39, 0.38, 0.37, 0.05]
+    assert elbow(AMOUNTS, flat_then_falling, ALL)[0] is None
+    assert elbow(AMOUNTS[:4], flat_then_falling[:4], ALL[:4])[0] == 0
+    assert elbow(AMOUNTS, [0.2, 0.2, 0.2, 0.19, 0.19], [False, False, False, True, True])[0] == 3  # not worth spending
+    assert elbow(AMOUNTS[:1], [0.1], [True]) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("worthwhile", "words"),
+    [
+        ([False] * 5, "At none of these budgets is the result expected to be better than the public table alone."),
+        ([False] * 4 + [True], "Only at rho = 10 is the result expected to be better than the public table."),
+        (
+            ALL,
+            "Up to rho = 10, the largest budget that was rehearsed, more budget still buys 10 % less error or more per "
+            "doubling.",
+        ),
+    ],
+)
+def test_without_an_elbow_there_are_words(worthwhile, words):
+    assert elbow(AMOUNTS, [0.5, 0.4, 0.3, 0.2, 0.1], worthwhile, "rho") == (None, words)
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 2), st.booleans()), min_size=2, max_size=5))
+def test_no_larger_budget_buys_much_beyond_the_elbow_and_every_smaller_one_is_not_an_elbow(points):
+    errors, worthwhile = [error for error, _ in points], [worth for _, worth in points]
+    budgets = AMOUNTS[: len(points)]
+    number, _ = elbow(budgets, errors, worthwhile)
+
+    def flat(k):
+        later = range(k + 1, len(points))
+        return all(off_per_doubling((budgets[k], budgets[j]), (errors[k], errors[j])) < LITTLE for j in later)
+
+    candidates = [k for k in range(len(points) - 1) if worthwhile[k] and flat(k)]
+    assert number == (candidates[0] if candidates else None)

@@ -213,8 +213,8 @@ def test_settings_and_expectations_are_not_what_is_measured(small):
 def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
     text = small.to_toml()
     head, rest = text.split("[settings]\n")
-    kept = "[settings]\nmixture = 1\n\n[expected]" + rest.split("[expected]")[1]
-    assert Plan.from_toml(head + kept).settings == Settings(mixture=1, posterior="linear", support=0, unseen=False)
+    kept = "[settings]\nown = 0.5\n\n[expected]" + rest.split("[expected]")[1]
+    assert Plan.from_toml(head + kept).settings == Settings(own=0.5, posterior="linear", support=0, unseen=False)
 
 
 @pytest.mark.parametrize(

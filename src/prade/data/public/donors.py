@@ -111,14 +111,16 @@ def _ends(start: int, bounds: Sequence[int]) -> list[int]:
     return whole + list(range(of_set - 1, start + 1, -1))
 
 
-# ---------------------------------------------------------------------- an index of rows by their codes: made
+# ---------------------------------------------------------------------- an index of rows by their codes
 
 
 Columns = Sequence[NDArray[Any]]
 
 
 class RowIndex:
-    """Rows sorted by a random 64-bit sum of their codes; equal rows are next to each other, in their own order.
+    """An index of rows, made once, then asked for the rows that are equal to others, a batch at a time.
+
+    The rows are sorted by a random 64-bit sum of their codes; equal rows are next to each other, in their own order.
 
     `order` has the numbers of the rows. Different rows never share a sum: that is checked when the index is made.
 

@@ -210,9 +210,9 @@ def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:
     """
     low, high = _bounds_of_bins(column)
     missing, bins = codes >= column.present, np.minimum(codes, column.present - 1)
-    found = _numbers_of_any(column, cells)
-    found = np.where(np.isfinite(found), np.clip(found, low[bins], high[bins]), middles_of_bins(column)[bins])
-    return np.where(missing, np.nan, found)
+    numbers = _numbers_of_any(column, cells)
+    numbers = np.where(np.isfinite(numbers), np.clip(numbers, low[bins], high[bins]), middles_of_bins(column)[bins])
+    return np.where(missing, np.nan, numbers)
 
 
 def middles_of_bins(column: Column) -> Floats:
@@ -261,11 +261,11 @@ def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*groups.names, *schema.groups]))
 
 
-# ---------------------------------------------------------------------- public rows in a file that many
+# ---------------------------------------------------------------------- public rows that processes share
 
 
 def save_mapped(public: Public, path: Path) -> None:
-    """Write the rows as `open_mapped` reads them."""
+    """Write the rows, for the time of one run, to an Arrow file that many processes map into their memory."""
     import pyarrow as pa
 
     table, header = public.as_table()

@@ -1,6 +1,19 @@
-"""How a CSV file is written: its encoding, its delimiter, and whether cells have line breaks. The caller declares all.
+"""CSV files: how they are written, and the records of private ones, whose cells depend on their own bytes alone.
 
-Nothing about the format is guessed from rows. Only the header, which belongs to nobody, is checked against it.
+The caller declares the encoding, the delimiter and whether cells have line breaks. Nothing about the format is guessed
+from rows. Only the header, which belongs to nobody, is checked against it.
+
+A record of a private file is a line. Whatever bytes a line has, and whatever is before or after it, it is one record,
+so one person's cell cannot join, split or hide the records of others. Only a caller who declares that cells have line
+breaks (`CsvFormat`) makes records end at line ends outside quotes instead.
+
+    line ends     LF or CR LF; the last line may lack one. Any other CR is part of a cell
+    cells         `cells_of`; the first cells count if there are too many, and cells that are not there are empty. Empty
+                  cells are missing
+    empty lines   no records, except in a file with one column, where they are empty cells
+    encoding      a cell that is not text in the declared encoding becomes a text that no schema lists
+
+Most records are written properly, and then array operations find their cells; the others are read one by one.
 """
 
 from __future__ import annotations
@@ -22,10 +35,17 @@ from numpy.typing import NDArray
 from prade.core.errors import DataError, Remedy
 from prade.data.read.cells import decoded_text
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Places = NDArray[np.int64]
+
 QUOTE = '"'
 TAB_NAMES = ("tab", r"\t")
 LIKELY_DELIMITERS = (";", "\t", ",", "|")
 LONGEST = 2**26  # bytes: of a longer record, the rest is not read
+BLOCK = 2**22  # bytes that are read at a time
+LINE_END, CARRIAGE_RETURN, QUOTE_BYTE = b'\n\r"'
 BOM = codecs.BOM_UTF8
 # How the names of codecs begin in which some bytes change the meaning of those after them.
 ESCAPING = ("idna", "iso2022", "raw", "unicode")
@@ -216,16 +236,7 @@ def first_line_outside(path: str | PathLike[str], encoding: str) -> int | None:
         return next((number for number, line in enumerate(file, 1) if not is_text(line)), None)
 
 
-# ---------------------------------------------------------------------- the records of private CSV files: every
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    Places = NDArray[np.int64]
-
-BLOCK = 2**22  # bytes that are read at a time
-LINE_END, CARRIAGE_RETURN, QUOTE_BYTE = b'\n\r"'
+# ---------------------------------------------------------------------- the records of private files
 
 
 class Records(NamedTuple):

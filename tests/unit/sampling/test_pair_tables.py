@@ -1,4 +1,4 @@
-"""Samples meet the tables of targets first, and those of releases without targets are what they were."""
+"""The tables that a sample is to meet: every cell has a place, targets are met first, columns are counted together."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from prade.data.public.joint import Prior
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.sampling.draw import Search, SortedRows, drawn_ranks, improved_ranks
-from prade.sampling.pair_tables import PairTables, tables_first
+from prade.sampling.pair_tables import BLOCK, LARGEST_CLUSTER, Clusters, PairTables, tables_first
 from prade.sampling.table import drawn_batches
 from worlds.many_places import public, release
 
@@ -27,9 +27,33 @@ def prior():
     return Prior(SCHEMA, codes, rng.gamma(0.5, size=3_000))
 
 
+@pytest.mark.parametrize("room", [6 * 3000 + 15 * 3000**2, 10**6, 100])
+def test_tables_have_as_many_cells_as_there_is_room_for(room):
+    generator = np.random.default_rng(0)
+    schema = Schema.from_mbi({f"c{k}": 3000 for k in range(6)})
+    table = PairTables(schema, {name: generator.integers(0, 3000, 50) for name in schema.coded}, room=room)
+    most = int(table.sizes.max())
+    assert table.cells == 6 * most + 15 * most**2 <= room
+    assert most == 3000 or 6 * (most + 1) + 15 * (most + 1) ** 2 > room
+
+
+def test_every_cell_of_every_table_has_a_place_of_its_own(prior):
+    """The flat tables hold what `project` says, table after table; more rows than a block has add up to as much."""
+    table = PairTables(SCHEMA, prior.codes)
+    assert len(table.links) == 28
+    rebuilt = [prior.project([name]) for name in table.names]
+    rebuilt += [prior.project([table.names[a], table.names[b]]) for a, b in table.links]
+    for times in (1, 9):
+        rows = np.tile(np.arange(3_000), times)
+        assert (len(rows) > BLOCK) == (times == 9)
+        mass = table.masses(rows, np.tile(prior.weights / times, times))
+        assert np.allclose(np.sort(mass), np.sort(np.concatenate([each.ravel() for each in rebuilt])))
+    assert np.array_equal(table.coded(rows), np.tile(table.coded(np.arange(3_000)), (9, 1)))
+
+
 def test_a_table_that_is_met_first_is_there_again_with_the_same_counts(prior):
-    once = PairTables(SCHEMA, prior.codes, "all")
-    again = PairTables(SCHEMA, prior.codes, "all", [("a", "b"), ("a", "b"), ("c", "c")])
+    once = PairTables(SCHEMA, prior.codes)
+    again = PairTables(SCHEMA, prior.codes, [("a", "b"), ("a", "b"), ("c", "c")])
     assert again.cells == once.cells + 25 + 25 + 25
     rows = np.arange(100)
     masses = again.masses(rows, np.ones(100))
@@ -83,3 +107,33 @@ def test_a_releases_rows_follow_its_plans_targets():
     rows = [np.concatenate([batch.rows for batch in each]) for each in batches]
     assert len(rows[0]) == len(rows[1])
     assert not np.array_equal(*rows)
+
+
+# ---------------------------------------------------------------- columns counted together
+
+
+WIDE = {"a": 3, "b": 150, "c": 2, "d": 7, "e": 5, "f": 1, "g": 40, "h": 4}
+
+
+def coded_rows(number, seed=0):
+    """Columns that depend on each other, one with more codes than a cluster has room for, one with a single code."""
+    generator = np.random.default_rng(seed)
+    hidden = generator.random(number)
+    return {
+        name: np.minimum((size * (hidden + generator.normal(0, 0.2, number)) % size).astype(np.int64), size - 1)
+        for name, size in WIDE.items()
+    }
+
+
+@pytest.mark.parametrize("rows", [1, 50, 3000])
+def test_columns_counted_together_have_the_counts_of_single_columns_and_pairs(rows):
+    assert max(WIDE.values()) > LARGEST_CLUSTER
+    tables = PairTables(Schema.from_mbi(WIDE), coded_rows(rows))
+    generator = np.random.default_rng(1)
+    numbers = np.sort(generator.integers(rows, size=700))
+    times = generator.integers(0, 5, size=700).astype(np.int32)
+    clusters = Clusters(tables, tables.side_by_side(np.arange(rows)))
+    assert len(clusters.codes) < len(WIDE)
+    expected = tables.counts(tables.coded(numbers), times)
+    np.testing.assert_array_equal(clusters.counts(numbers, times), expected)
+    assert expected.sum() == times.sum() * (8 + 28)  # columns and pairs
