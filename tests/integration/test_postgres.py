@@ -8,7 +8,8 @@ import pytest
 
 from prade import Column, Schema
 from prade.core.errors import DataError
-from prade.measuring.source import count, open_source
+from prade.measuring.engines import postgres_stream
+from prade.measuring.source import Source, count, open_source
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
@@ -237,16 +238,16 @@ def test_a_name_that_means_two_tables_is_refused(postgres_url):
         open_source(f"{postgres_url}/hr.staff")
 
 
-@pytest.mark.parametrize("rows", [1, 7])
-def test_rows_in_batches_of_any_size(people_url, rows, monkeypatch):
+@pytest.mark.parametrize(("rows", "bytes_per_batch"), [(13, 2**26), (2**16, 1000)], ids=["rows", "bytes"])
+def test_rows_in_batches_of_any_size(people_url, rows, bytes_per_batch):
     declared = schema()
     with open_source(people_url) as source:
         whole = count(source, declared, parts(declared), GROUPS)
-        monkeypatch.setattr("prade.measuring.streams.ROWS_PER_BATCH", rows)
-        for bytes_per_batch in (2**26, 100):
-            monkeypatch.setattr("prade.measuring.engines.BYTES_PER_BATCH", bytes_per_batch)
-            for one, other in zip(count(source, declared, parts(declared), GROUPS), whole, strict=True):
-                assert one.tolist() == other.tolist()
+    database, _, table = people_url.rpartition("/")
+    stream = postgres_stream("people", people_url, database, table, rows, bytes_per_batch)
+    found = count(Source(stream, "postgres", "people"), declared, parts(declared), GROUPS)
+    for one, other in zip(found, whole, strict=True):
+        assert one.tolist() == other.tolist()
 
 
 def test_a_table_of_another_schema_and_an_enumeration(postgres_url):

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -249,11 +248,13 @@ def test_the_session_is_as_it_was(spark: Spark, people: str) -> None:
     declared = Schema([Column("AGE", "numeric", edges=(2,))])
     seen: list[tuple[str, str]] = []
 
-    def watched(rows: Any, size: int) -> Any:  # is asked for each batch
-        seen.append((session.conf.get("spark.sql.ansi.enabled"), str(log4j.LogManager.getRootLogger().getLevel())))
-        return islice(rows, size)
+    batches = spark_rows._batches
 
-    with patch.object(spark_rows, "islice", watched), patch.object(spark_rows, "_have_prade", lambda session: False):
+    def watched(names: Any, given: Any) -> Any:  # is asked for each batch
+        seen.append((session.conf.get("spark.sql.ansi.enabled"), str(log4j.LogManager.getRootLogger().getLevel())))
+        return batches(names, given)
+
+    with patch.object(spark_rows, "_batches", watched), patch.object(spark_rows, "_have_prade", lambda session: False):
         for name in ("people", "broken"):
             with pytest.warns(Remark, match="which is slow"):
                 source = open_source(f"spark://session/default.{name}")

@@ -14,6 +14,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,11 +28,12 @@ from prade.measuring.source import open_source
 from prade.measuring.spark import WHILE_COUNTING
 from worlds.extremes import CELLS, EVERY, SUBSETS, WORLDS, Law, chosen, copies
 
+opened = partial(open_source, rows_per_batch=13)  # so that rows, all of which are few, are in several batches
+
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that rows, all of which are few, are in several batches."""
-    monkeypatch.setattr("prade.measuring.streams.ROWS_PER_BATCH", 13)
+    """The same in Spark."""
     monkeypatch.setitem(WHILE_COUNTING, "spark.sql.execution.arrow.maxRecordsPerBatch", "13")
 
 
@@ -110,7 +112,7 @@ def duckdb_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
 def test_duckdb(duckdb_file: tuple[Path, dict[str, str]]) -> None:
     place, types = duckdb_file
     assert len(types) > 40
-    Law(types, lambda worlds: open_source(f"duckdb://{place}/rows_{SUBSETS.index(worlds)}"), r"rows_\d+").check()
+    Law(types, lambda worlds: opened(f"duckdb://{place}/rows_{SUBSETS.index(worlds)}"), r"rows_\d+").check()
 
 
 # ---------------------------------------------------------------------- PostgreSQL
@@ -188,7 +190,7 @@ def halved(database: Any) -> None:
 
 
 def postgres_law(url: str, types: dict[str, str]) -> Law:
-    return Law(types, lambda worlds: open_source(f"{url}/rows_{SUBSETS.index(worlds)}"), r"rows_\d+")
+    return Law(types, lambda worlds: opened(f"{url}/rows_{SUBSETS.index(worlds)}"), r"rows_\d+")
 
 
 def test_postgres(postgres_url: str) -> None:
@@ -284,7 +286,7 @@ def test_sqlite(tmp_path: Path) -> None:
     database.commit()
     database.close()
     address = f"sqlite://{tmp_path / 'rows.sqlite'}/rows_"
-    Law(types, lambda worlds: open_source(f"{address}{SUBSETS.index(worlds)}"), r"rows_\d+").check()
+    Law(types, lambda worlds: opened(f"{address}{SUBSETS.index(worlds)}"), r"rows_\d+").check()
 
 
 # ---------------------------------------------------------------------- parquet files and tables in memory
@@ -372,13 +374,13 @@ def arrow_law(opened: Callable[[pa.Table], Any], without: tuple[str, ...] = ()) 
 
 
 def test_tables_in_memory() -> None:
-    arrow_law(open_source)
+    arrow_law(opened)
 
 
 def test_parquet(tmp_path: Path) -> None:
     def opened(rows: pa.Table) -> Any:
         pq.write_table(rows, tmp_path / "rows.parquet")
-        return open_source(tmp_path / "rows.parquet")
+        return opened(tmp_path / "rows.parquet")
 
     arrow_law(opened, NOT_IN_PARQUET)
 
@@ -431,7 +433,7 @@ def test_spark(spark: Any) -> None:
         session.sql(f"{view} wide_law_{number} AS SELECT WORLD, ONE, {', '.join(often)} FROM law_{number}")
 
     def opened(worlds: tuple[int, ...], name: str = "law") -> Any:
-        return open_source(f"spark://session/{name}_{SUBSETS.index(worlds)}")
+        return opened(f"spark://session/{name}_{SUBSETS.index(worlds)}")
 
     few = [column for column, name in types.items() if name in THOROUGHLY]
     Law(types, opened, r"law_\d+", few, lambda worlds: opened(worlds, "wide_law")).check()

@@ -125,8 +125,7 @@ def outcome(opened, unit):
     with (
         opened as source,
         patch("secrets.token_hex", lambda size: "0" * 2 * size),
-        patch("prade.measuring.streams.ROWS_PER_BATCH", 2),  # so that a few rows are several batches
-        patch("prade.data.read.csv.BLOCK", 50),
+        patch("prade.data.read.csv.BLOCK", 50),  # so that a few rows are several batches
     ):
         answers = [count(source, SCHEMA, PARTS, PLACES, unit), count(source, SCHEMA, PARTS, None, unit)]
     return [np.concatenate([answer.ravel() for answer in level]) for level in answers]
@@ -207,7 +206,7 @@ def arrow_table(rows):
 @given(st.data())
 def test_tables_in_memory(table_of, families, data):
     people = data.draw(neighbours(families, 1))
-    check(*people, lambda rows, _: open_source(table_of(rows)))
+    check(*people, lambda rows, _: open_source(table_of(rows), rows_per_batch=2))
 
 
 # ---------------------------------------------------------------------- files
@@ -240,7 +239,7 @@ def opened_files(rows, files, most, write, suffix):
             write(table, Path(folder) / f"part-{place}{suffix}")
             # Rows of tests are few and alike; files that are equal byte for byte would be refused as one file twice.
             _tell_apart(Path(folder) / f"part-{place}{suffix}", place)
-        with open_source(CsvFile(f"{folder}/*{suffix}", line_breaks=True)) as source:
+        with open_source(CsvFile(f"{folder}/*{suffix}", line_breaks=True), rows_per_batch=2) as source:
             yield source
 
 

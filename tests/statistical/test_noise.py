@@ -74,9 +74,8 @@ def test_cells_are_independent(law):
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_threads_draw_different_noise_of_the_same_law(law, monkeypatch):
-    monkeypatch.setattr("prade.measuring.noise.CELLS_PER_TASK", DRAWS // 4)
-    noise = add_noise(np.zeros(DRAWS, int), law, Fraction(9), threads=4)
+def test_threads_draw_different_noise_of_the_same_law(law):
+    noise = add_noise(np.zeros(DRAWS, int), law, Fraction(9), threads=4, cells_per_task=DRAWS // 4)
     pieces = noise.reshape(4, -1)
     assert len({piece.tobytes() for piece in pieces}) == 4
     assert p_value_of_noise(noise, law, Fraction(9)) > ALPHA

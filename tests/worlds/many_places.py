@@ -65,6 +65,6 @@ def bits(estimates: Estimates) -> list[bytes]:
         b"".join(array.tobytes() for array in arrays if array is not None) + "".join(each.status).encode()
         for each in estimates.levels
         for arrays in [
-            (each.totals, each.multipliers, each.alike, each.kl, each.gap, each.fitted, each.excess),
+            (each.totals, each.multipliers, each.kl, each.gap, each.fitted, each.excess),
         ]
     ]

@@ -1,4 +1,28 @@
-"""`Diagnosis`: what was found about the public table, as tables, as sentences and as plain values."""
+"""Diagnosis: is the public table right about every column, in every group, at every level?
+
+*The null.* The public table is right about a column of a group if the group's private rows are a random sample from
+the same population as the public rows that predict them: the same shares, within sampling. A `sharp` diagnosis asks for
+the same shares exactly, so that only noise explains a difference.
+
+*The statistic.* With r the answer minus the noisy number of rows times the predicted share, s its standard deviation
+under the null, and b the scale of the exponential tail of its errors (that of the largest draw of Laplace noise in it,
+or that of a sample's rare cells, if this is larger),
+
+    sum over cells of h(r / s),      h(z) = z^2 if |z| <= c, otherwise 2 c |z| - c^2,      c = s / b
+
+which is about the likelihood ratio. Its law is simulated (`prade.diagnosis.null`), with one family of all columns,
+groups and levels: 5 % is the chance of any false alarm.
+
+*Distances.* The total-variation distance is half the sum of |private share - public share|. Noise makes it larger, so
+it is multiplied by sqrt(1 - expected squares of noise / squares of r). Its lower bound is
+
+    (sum over cells of |r| - c) / (2 * most rows)
+
+where c bounds the sum of |noise|, and *most rows* the number of rows of the group; in 95 % of the draws all such bounds
+hold at once. The bound is about the private rows themselves, without any assumption on how they were sampled.
+
+All of this is post-processing of answers that were paid for: it spends nothing, and may be published with them.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +61,18 @@ if TYPE_CHECKING:
 
 WHOLE = "in the whole table"
 NOTHING = "Nothing can be said about the public table: no table of a column was measured with its number of rows."
-OF_COLUMNS = {"level": str, "column": str, "groups": int, "wrong": int, "distance": float, "at_least": float} | {
-    "sampling": float,
-    "noise_units": float,
-}
-OF_GROUPS = {"level": str, "group": str, "column": str, "wrong": bool, "chance": float, "distance": float} | {
-    "at_least": float,
-    "rows": float,
-}
+OF_COLUMNS = {"level": str, "column": str, "groups": int, "wrong": int}
+OF_COLUMNS |= dict.fromkeys(("distance", "at_least", "sampling", "noise_units"), float)
+OF_GROUPS = {"level": str, "group": str, "column": str, "wrong": bool}
+OF_GROUPS |= dict.fromkeys(("chance", "distance", "at_least", "rows"), float)
+
+RATE = 0.05  # of any false alarm, and of any wrong bound
+MOST_DRAWS, FEWEST_DRAWS = 99, 39  # of the null; half as many more give the moments
+MOST_NUMBERS = 2e7  # to draw in all, as far as the fewest draws allow
+NO_SCALE = 1e-6  # of a standard deviation: a smaller scale changes nothing
+CLEARLY = 3.0  # standard deviations of its noise: a group with fewer rows may be empty, and its distance is not known
+
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,15 +274,6 @@ def _table(rows: Sequence[dict[str, Any]], types: dict[str, type]) -> pa.Table:
 # ---------------------------------------------------------------------- the test
 
 
-RATE = 0.05  # of any false alarm, and of any wrong bound
-MOST_DRAWS, FEWEST_DRAWS = 99, 39  # of the null; half as many more give the moments
-MOST_NUMBERS = 2e7  # to draw in all, as far as the fewest draws allow
-NO_SCALE = 1e-6  # of a standard deviation: a smaller scale changes nothing
-CLEARLY = 3.0  # standard deviations of its noise: a group with fewer rows may be empty, and its distance is not known
-
-Counts = NDArray[np.int64]
-
-
 def diagnosed(
     plan: Plan,
     noisy: Sequence[Sequence[Counts]],
@@ -272,14 +291,14 @@ def diagnosed(
     predicted = predictions(obeying(public, plan.invariants), [grouping for grouping, _, _ in levels])
     counts = side_by_side(noisy)
     compared = [_compared(plan, *each, counts) for each in zip(levels, predicted, strict=True)]
-    found = [(name, each) for (_, _, name), each in zip(levels, compared, strict=True) if each is not None]
-    if not found:
+    answered = {name: each for (_, _, name), each in zip(levels, compared, strict=True) if each is not None}
+    if not answered:
         return Diagnosis((), plan.schema.coded, RATE, 0, sharp, design_effect)
-    null = _Null(plan, [each for _, each in found], None if sharp else design_effect, seed, threads)
-    made = null.findings(counts, [name for name, _ in found])
-    tested = {name for each in made for name in each.columns}
+    null = _Null(plan, list(answered.values()), None if sharp else design_effect, seed, threads)
+    findings = null.findings(counts, list(answered))
+    tested = {name for each in findings for name in each.columns}
     untested = tuple(name for name in plan.schema.coded if name not in tested)
-    return Diagnosis(tuple(made), untested, RATE, null.draws, sharp, design_effect)
+    return Diagnosis(tuple(findings), untested, RATE, null.draws, sharp, design_effect)
 
 
 def all_levels(plan: Plan) -> list[tuple[Grouping, int, str]]:

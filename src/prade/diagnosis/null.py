@@ -1,8 +1,28 @@
-"""What the noisy counts say about each column by itself, at every level: a linear function of the counts.
+"""Answers about single columns, what public rows predict for them, and the law of the difference under the null.
 
-A column's table is a sum over the cells of every marginal that has the column, in the groups of the level and in those
-below them. All such sums are averaged with their inverse variances as weights, and so are all sums that equal the
-number of rows. Being linear, the function also tells what pure noise becomes: `prade.diagnosis.null` uses it so.
+*Answers.* A column's table is a sum over the cells of every marginal that has the column, in the groups of the level
+and in those below them. All such sums are averaged with their inverse variances as weights, and so are all sums that
+equal the number of rows. The answers are a linear function of the counts, which also tells what pure noise becomes.
+
+*Predictions.* A group's are the shares among its own public rows if it recurs, otherwise those of the group above it,
+and at the top those of the whole public table. Of weighted rows, Kish's effective sample size counts.
+
+*The null.* If the public table is right about a column of a group, its n private rows are a random sample, and the m
+public rows behind the prediction are another one from the same population. Then
+
+    answer - number of rows * predicted share  =  noise  +  (private sample - n share)  -  n (public sample / m - share)
+
+The noise is drawn from its own exact law. Samples are drawn from Poisson distributions, and those of private rows
+centred, which gives them the covariance n (diag(p) - p p') of random rows and the skewness of rare cells. With a design
+effect d (rows that come in households, say), a sample varies like one of a d-th of its rows.
+
+*The family.* With a = chance that a gamma variable with a statistic's null mean and variance exceeds it, times the
+number of tests in its level,
+
+    chance of the family = (1 + number of draws whose smallest a is below this a) / (1 + number of draws)
+
+Gamma tails only put statistics of different columns and levels on one scale: whatever their shape, the smallest a of
+the answers is exchangeable with that of the draws if the public table is right everywhere (Westfall and Young's min-p).
 """
 
 from __future__ import annotations
@@ -25,6 +45,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Counts = NDArray[Any]
+
+HALF_A_ROW = 0.5  # of the public table, added to every cell: a cell without public rows need not be impossible
+SMALLEST = 1e-9  # mean of a statistic
+POOLED = 50  # draws' worth of the mean over a column's groups in the moments of one of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,10 +263,6 @@ def _of_level(
 # ---------------------------------------------------------------------- draws of the null
 
 
-ONE_ROW = 1.0
-HALF_A_ROW = 0.5  # of the public table, added to every cell: a cell without public rows need not be impossible
-
-
 @dataclass(frozen=True, eq=False)
 class Compared:
     """The groups of a level, their numbers of rows, and what is predicted for the cells of their columns."""
@@ -301,7 +321,7 @@ def sampling_scale(compared: Compared, effect: float) -> Floats:
 
     If a rare cell has t rows in both samples together, all of them are private with the chance (n / (n + m))^t.
     """
-    n = np.maximum(compared.rows, ONE_ROW)
+    n = np.maximum(compared.rows, 1.0)
     return np.asarray(effect / np.log1p(compared.predicted.rows_of_groups() / n))
 
 
@@ -312,10 +332,6 @@ def smoothed(shares: Floats, rows: Floats, columns: Columns) -> Floats:
 
 
 # ---------------------------------------------------------------------- chances of many statistics at once
-
-
-SMALLEST = 1e-9  # mean of a statistic
-POOLED = 50  # draws' worth of the mean over a column's groups in the moments of one of them
 
 
 @dataclass

@@ -23,8 +23,7 @@ from prade.core.errors import DataError
 from prade.core.files import spill_folder
 from prade.data.read.cells import FARTHEST, decimal_cells, decoded_text, object_cells, plain_array, text_of_bytes
 from prade.data.read.frames import DeclaredType, Kind
-from prade.measuring import streams
-from prade.measuring.streams import Batch, Stream, connected, table_named
+from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, connected, table_named
 
 # ---------------------------------------------------------------------- DuckDB
 
@@ -49,7 +48,9 @@ DUCKDB_OTHERS = (
 DUCKDB_TABLES = "SELECT table_schema, table_name FROM information_schema.tables"
 
 
-def duckdb_stream(path: str, name: str, memory_limit: str | None = None) -> Stream:
+def duckdb_stream(
+    path: str, name: str, memory_limit: str | None = None, rows_per_batch: int = ROWS_PER_BATCH
+) -> Stream:
     """A table or view of a DuckDB file, which is opened for each reading."""
     with ExitStack() as stack:
         connection = _duckdb_connected(stack, path, memory_limit)
@@ -64,18 +65,18 @@ def duckdb_stream(path: str, name: str, memory_limit: str | None = None) -> Stre
         cells = (_quoted(each) if str(kinds[each].id) in DUCKDB_KINDS else _as_text(each) for each in names)
         with ExitStack() as stack:
             connection = _duckdb_connected(stack, path, memory_limit)
-            for batch in _duckdb_batches(connection, f"SELECT {', '.join(cells)} FROM {table}"):
+            for batch in _duckdb_batches(connection, f"SELECT {', '.join(cells)} FROM {table}", rows_per_batch):
                 columns = zip(names, batch.columns, strict=True)
                 yield {each: decimal_cells(cells) if each in long else cells for each, cells in columns}
 
     return Stream(tuple(declared), read, declared)
 
 
-def _duckdb_batches(connection: Any, statement: str) -> Iterator[Any]:
+def _duckdb_batches(connection: Any, statement: str, rows_per_batch: int) -> Iterator[Any]:
     """Batches that are read in another thread: DuckDB would keep Ctrl-C from this one until it has a row to deliver."""
     with ThreadPoolExecutor(1, thread_name_prefix="prade-duckdb") as pool:
         try:
-            rows = pool.submit(lambda: connection.sql(statement).to_arrow_reader(streams.ROWS_PER_BATCH)).result()
+            rows = pool.submit(lambda: connection.sql(statement).to_arrow_reader(rows_per_batch)).result()
             while (batch := pool.submit(next, rows, None).result()) is not None:
                 yield batch
         finally:
@@ -202,7 +203,14 @@ class Type(NamedTuple):
         return f"CASE WHEN {_quoted(column)} IS DISTINCT FROM NULL THEN pg_catalog.format('%s', {_quoted(column)}) END"
 
 
-def postgres_stream(name: str, address: str, database: str, table: str) -> Stream:
+def postgres_stream(
+    name: str,
+    address: str,
+    database: str,
+    table: str,
+    rows_per_batch: int = ROWS_PER_BATCH,
+    bytes_per_batch: int = BYTES_PER_BATCH,
+) -> Stream:
     """A table or view at an address; each reading opens a connection of its own. Messages call it `name`."""
     with closing(_postgres_connection(name, address, database)) as connection:
         found, types = _postgres_columns(connection, table)
@@ -215,7 +223,7 @@ def postgres_stream(name: str, address: str, database: str, table: str) -> Strea
                 raise DataError(f"the columns of {name} have changed since it was opened; open it again")
             connection.execute("SET client_encoding = SQL_ASCII")  # the server converts nothing
             copy = f"COPY ({statement}) TO STDOUT (FORMAT BINARY)".encode(encoding)
-            for rows in _messages(cursor, copy):
+            for rows in _messages(cursor, copy, rows_per_batch, bytes_per_batch):
                 yield _cells(rows, {each: types[each] for each in names}, encoding)
 
     return Stream(tuple(types), read, {column: kind.declared for column, kind in types.items()})
@@ -257,7 +265,7 @@ def _postgres_encoding(connection: Any) -> str:
         ) from None
 
 
-def _messages(cursor: Any, statement: bytes) -> Iterator[list[bytes]]:
+def _messages(cursor: Any, statement: bytes, rows_per_batch: int, bytes_per_batch: int) -> Iterator[list[bytes]]:
     """Messages with one row each, some thousands at a time.
 
     A row is the number of its cells, and for each cell its length (-1: NULL) and its bytes. Text comes in the encoding
@@ -272,7 +280,7 @@ def _messages(cursor: Any, statement: bytes) -> Iterator[list[bytes]]:
             if row and row != END:
                 rows.append(row)
                 size += len(row)
-            if len(rows) == streams.ROWS_PER_BATCH or size > BYTES_PER_BATCH:
+            if len(rows) == rows_per_batch or size > bytes_per_batch:
                 yield rows
                 rows, size = [], 0
     if rows:
@@ -336,14 +344,14 @@ def _slices(text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], nul
 # ---------------------------------------------------------------------- SQLite
 
 
-def sqlite_stream(path: str, table: str) -> Stream:
+def sqlite_stream(path: str, table: str, rows_per_batch: int = ROWS_PER_BATCH) -> Stream:
     """A table of a SQLite file, which is opened for each reading; without columns if there is no such table."""
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         statement = f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)}"
         with closing(_sqlite_connected(path)) as connection:
             cursor = connection.execute(statement)
-            for rows in iter(lambda: cursor.fetchmany(streams.ROWS_PER_BATCH), []):
+            for rows in iter(lambda: cursor.fetchmany(rows_per_batch), []):
                 yield {name: object_cells(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
 
     with closing(_sqlite_connected(path)) as connection:

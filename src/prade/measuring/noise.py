@@ -20,7 +20,9 @@ LARGEST_SCALE = 2**53  # count plus noise beyond 2**62 might not fit 64 bits; at
 CELLS_PER_TASK = 500  # a few milliseconds of work, so that the threads share even the cells of one column
 
 
-def add_noise(counts: ArrayLike, law: str, scale: Fraction, *, threads: int | None = None) -> NDArray[np.int64]:
+def add_noise(
+    counts: ArrayLike, law: str, scale: Fraction, *, threads: int | None = None, cells_per_task: int = CELLS_PER_TASK
+) -> NDArray[np.int64]:
     """The counts plus independent noise z on the whole numbers, as an array of the same shape.
 
         laplace    P(z) proportional to exp(-|z| / scale)
@@ -40,7 +42,7 @@ def add_noise(counts: ArrayLike, law: str, scale: Fraction, *, threads: int | No
     exact = _exact(counts)
     mechanism = _mechanism(noise_law(law), checked_scale(scale))
     flat = exact.ravel()
-    pieces = [flat[start : start + CELLS_PER_TASK] for start in range(0, len(flat), CELLS_PER_TASK)]
+    pieces = [flat[start : start + cells_per_task] for start in range(0, len(flat), cells_per_task)]
     workers = min(threads or cores(), len(pieces))
     if workers <= 1:
         noisy = [_invoke(mechanism, piece) for piece in pieces]

@@ -28,7 +28,16 @@ from prade.data.read.frames import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
 from prade.measuring.person_bound import MEMORY
 from prade.measuring.spark import PORTS, Session, SparkTable, open_session
-from prade.measuring.streams import Stream, csv_stream, found_files, memory_stream, no_table, parquet_stream, paths_of
+from prade.measuring.streams import (
+    ROWS_PER_BATCH,
+    Stream,
+    csv_stream,
+    found_files,
+    memory_stream,
+    no_table,
+    parquet_stream,
+    paths_of,
+)
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan
 from prade.privacy.protection import Unit
@@ -104,7 +113,7 @@ class Source:
         return f"Source({self.name!r}, engine={self.engine!r}, {len(self.columns)} columns)"
 
 
-def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
+def open_source(source: Any, *, memory_limit: str | None = None, rows_per_batch: int = ROWS_PER_BATCH) -> Source:
     """Private rows as a `Source`: it reads only the names of columns, and their types where a database declares them.
 
     `source` is a path or glob (or a list of paths) of parquet or CSV files, a pandas, polars or pyarrow table, or the
@@ -116,6 +125,8 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     do not fit into `memory_limit` (such as ``"1GiB"``; None: 512 MiB) go to disk, to a folder ``prade-spill-...`` in
     the system's temporary folder, which only this user can read and which is removed at the end. The user's next run on
     this machine removes what a killed run left behind (except on Windows).
+
+    `rows_per_batch` is the most rows in a batch of a file, a table in memory or a database; it changes no count.
 
     Each file is read with its own types, and each cell is coded by its own value: no other file or row affects it. The
     types of files and of tables in memory follow their rows, so no type is refused there; a cell that does not fit
@@ -135,23 +146,23 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     if isinstance(source, Source):
         return source
     memory = MEMORY if memory_limit is None else _bytes_in(memory_limit)
-    opened = _opened(source, memory, memory_limit)
+    opened = _opened(source, memory, memory_limit, rows_per_batch)
     opened.origin = source
     return opened
 
 
-def _opened(source: Any, memory: int, memory_limit: str | None) -> Source:
+def _opened(source: Any, memory: int, memory_limit: str | None, rows: int) -> Source:
     if isinstance(source, str) and "://" in source:
-        return _open_address(source, memory, memory_limit)
+        return _open_address(source, memory, memory_limit, rows)
     if (paths := paths_of(source)) is not None:
-        return _open_files(paths, format_of(source), memory)
+        return _open_files(paths, format_of(source), memory, rows)
     home = type(source).__module__.partition(".")[0]
     if home in ("ibis", "pyspark", "duckdb", "_duckdb"):
         raise DataError(f"a {type(source).__name__} of {home.strip('_')} is not a source; name its table: {HELP}")
     if is_lazy(source):  # its columns and types may follow from rows that it has yet to read
         raise DataError("a LazyFrame has no rows yet; give its .collect()")
     try:
-        stream = guarded("opening the table in memory", lambda: memory_stream(source))
+        stream = guarded("opening the table in memory", lambda: memory_stream(source, rows))
     except DataError as error:
         raise DataError(f"a {type(source).__name__} is not a source of rows; {HELP}") from error
     return Source(stream, "arrow", "the private table", memory=memory)
@@ -186,7 +197,7 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
     raise failure
 
 
-def _open_files(paths: list[str], form: CsvFormat, memory: int) -> Source:
+def _open_files(paths: list[str], form: CsvFormat, memory: int, rows: int) -> Source:
     files = found_files(paths)
     endings = {next((ending for ending in ENDINGS if file.lower().endswith(ending)), "") for file in files}
     if (len(endings) > 1 and endings != {".csv", ".csv.gz"}) or "" in endings:
@@ -194,11 +205,11 @@ def _open_files(paths: list[str], form: CsvFormat, memory: int) -> Source:
     refuse_duplicates(files, find_same_file)  # their contents are compared when rows are read
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     text = endings != {".parquet"}
-    stream = guarded(f"opening {name}", lambda: csv_stream(files, form) if text else parquet_stream(files))
+    stream = guarded(f"opening {name}", lambda: csv_stream(files, form) if text else parquet_stream(files, rows))
     return Source(stream, "arrow", name, memory=memory)
 
 
-def _open_address(address: str, memory: int, memory_limit: str | None) -> Source:
+def _open_address(address: str, memory: int, memory_limit: str | None, rows: int) -> Source:
     """A table at an address, whose part after the last slash is the table's name."""
     scheme, _, rest = address.partition("://")
     database, _, table = rest.partition("?")[0].rpartition("/")
@@ -214,14 +225,14 @@ def _open_address(address: str, memory: int, memory_limit: str | None) -> Source
             raise DataError(f"memory_limit is for rows that are counted here, but {name} is counted by Spark")
         return _open_spark(open_session(scheme, database, query[1:], name), table, name)
     if scheme == "duckdb":
-        stream = guarded(f"opening {name}", lambda: duckdb_stream(database, table, memory_limit))
+        stream = guarded(f"opening {name}", lambda: duckdb_stream(database, table, memory_limit, rows))
     elif scheme == "sqlite":
-        stream = guarded(f"opening {name}", lambda: sqlite_stream(database, table))
+        stream = guarded(f"opening {name}", lambda: sqlite_stream(database, table, rows))
         if not stream.columns:
             raise no_table(table, guarded(f"opening {name}", lambda: sqlite_tables(database)), database)
     elif scheme in ("postgres", "postgresql"):
         where = f"postgresql://{database}{query}"
-        stream = guarded(f"opening {name}", lambda: postgres_stream(name, address, where, table))
+        stream = guarded(f"opening {name}", lambda: postgres_stream(name, address, where, table, rows))
     else:
         raise DataError(f"{scheme}:// is not a known kind of address; {HELP}")
     return Source(stream, "postgres" if scheme == "postgresql" else scheme, name, memory=memory)

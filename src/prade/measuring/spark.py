@@ -34,7 +34,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -43,9 +42,7 @@ import numpy as np
 
 from prade.core.errors import DataError, closest
 from prade.core.files import spill_folder
-from prade.data.read.cells import decimal_cells, plain_array
 from prade.data.read.frames import DeclaredType, Kind
-from prade.measuring import streams
 from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, no_table, without_secrets
 from prade.measuring.tally import Counts, Tally
 
@@ -84,7 +81,7 @@ Session = tuple[Any, Callable[[], None]]  # a session of Spark, and what ends it
 @contextmanager
 def counting_in(session: Any) -> Iterator[None]:
     """The settings that no cell can break, and silence: Spark's own words, here and in its logs, may quote a cell."""
-    with without_logs(), _settings(session), _silent_java(session), _this_python(session):
+    with without_logs(), _settings(session), _silent_java(session):
         yield
 
 
@@ -97,21 +94,6 @@ def without_logs() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
-
-
-@contextmanager
-def _this_python(session: Any) -> Iterator[None]:
-    """Workers on this machine run this Python, which has prade, unless PYSPARK_PYTHON names another."""
-    context = getattr(session, "sparkContext", None) if hasattr(session, "_jsparkSession") else None
-    if context is None or not str(context.master).startswith(LOCAL) or "PYSPARK_PYTHON" in os.environ:
-        yield
-        return
-    before = context.pythonExec
-    context.pythonExec = sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = before
 
 
 @contextmanager
@@ -163,14 +145,24 @@ def open_session(scheme: str, host: str, query: str, name: str) -> Session:
     if host not in (LOCAL, OWN):
         _need_answer(host, PORTS[scheme], name)
 
-    def connect() -> Session:
-        if scheme == CONNECT:
-            return _remote(host, query)
-        if host == OWN:
-            return _session_here(), lambda: None
-        return _with_driver_here("local[*]" if host == LOCAL else f"spark://{_with_port(host, PORTS[scheme])}")
-
-    return _opened(name, f"{scheme}://{host}/?{query}", connect)
+    failure = ""
+    try:
+        with warnings.catch_warnings(), without_logs():
+            warnings.simplefilter("ignore")
+            if scheme == CONNECT:
+                return _remote(host, query)
+            if host == OWN:
+                return _session_here(), lambda: None
+            return _with_driver_here("local[*]" if host == LOCAL else f"spark://{_with_port(host, PORTS[scheme])}")
+    except DataError:
+        raise
+    except Exception as error:  # the beginning of Spark's message, which is before its stack
+        words = without_secrets(str(error).split("\n\tat ")[0], f"{scheme}://{host}/?{query}")[:MOST_OF_A_MESSAGE]
+        failure = f"{type(error).__name__}: {words}"
+    raise DataError(
+        f"connecting to {name} failed: {failure}. No row was read; correct the address or Spark's settings. A driver "
+        "on this machine needs Java 17 or newer"
+    )
 
 
 def _session_here() -> Any:
@@ -178,32 +170,13 @@ def _session_here() -> Any:
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()
-    if session is None:
-        with suppress(Exception):  # without the packages of Spark Connect there is none of its sessions
-            from pyspark.sql.connect.session import SparkSession as ConnectSession
+    with suppress(ImportError):  # without the packages of Spark Connect there is none of its sessions
+        from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-            session = ConnectSession.getActiveSession()
+        session = session or ConnectSession.getActiveSession()
     if session is None:
         raise DataError("this process has no Spark session; make one, or name the host in the address")
     return session
-
-
-def _opened(name: str, address: str, connect: Callable[[], Session]) -> Session:
-    """What `connect` returns; a failure shows the beginning of Spark's message, which is before its stack."""
-    failure = ""
-    try:
-        with warnings.catch_warnings(), without_logs():
-            warnings.simplefilter("ignore")
-            return connect()
-    except DataError:
-        raise
-    except Exception as error:
-        words = without_secrets(str(error).split("\n\tat ")[0], address)[:MOST_OF_A_MESSAGE]
-        failure = f"{type(error).__name__}: {words}"
-    raise DataError(
-        f"connecting to {name} failed: {failure}. No row was read; correct the address or Spark's settings. A driver "
-        "on this machine needs Java 17 or newer"
-    )
 
 
 def _remote(host: str, query: str) -> Session:
@@ -219,8 +192,7 @@ def _remote(host: str, query: str) -> Session:
         session.version  # noqa: B018 - asks the server, which may be none
         return session, session.stop
     except BaseException:
-        with suppress(Exception):
-            session.stop()
+        _quietly(session.stop)
         raise
 
 
@@ -261,21 +233,22 @@ def _new_session(opened: ExitStack, master: str) -> Any:
     if threading.current_thread() is threading.main_thread():
         opened.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))  # Spark sets one of its own
     context = SparkContext(conf=conf, gateway=gateway)
-    opened.callback(_stop, context)
+    opened.callback(_quietly, context.stop)
+    if master.startswith(LOCAL) and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable  # workers on this machine run this Python, which has prade
     return SparkSession(context)
 
 
-def _stop(context: Any) -> None:
-    with suppress(Exception):  # its Java machine may have died
-        context.stop()
+def _quietly(end: Callable[[], Any]) -> None:
+    with suppress(Exception):  # the Java machine may have died
+        end()
 
 
 def _end(gateway: Any) -> None:
     """End a Java machine, so that it lets go of its files; the next session starts another."""
     from pyspark import SparkContext
 
-    with suppress(Exception):
-        gateway.shutdown()
+    _quietly(gateway.shutdown)
     if gateway.proc is not None:  # not under spark-submit, which has started it and ends it
         gateway.proc.stdin.close()
         try:
@@ -358,7 +331,7 @@ class SparkTable:
         if not self.codes_there:
             return tally.run(self.stream.read(names))
         with counting_in(self._session):
-            rows = self._table.select(*(self._native(number, name) for number, name in enumerate(names)))
+            rows = self._rows(names)
             if tally.person is None:
                 counted = rows.mapInArrow(partial(_count, tally, names), "key long, rows long")
             else:
@@ -370,57 +343,36 @@ class SparkTable:
         counts[added.column(0).to_numpy()] = added.column(1).to_numpy()
         return counts
 
-    def _column(self, name: str) -> Any:
-        return self._table["`" + name.replace("`", "``") + "`"]
+    def _rows(self, names: Sequence[str]) -> Any:
+        """The columns as workers get them, under names of ours."""
+        return self._table.select(*(self._native(name).alias(f"c{number}") for number, name in enumerate(names)))
 
-    def _native(self, number: int, name: str) -> Any:
-        """A column as workers get it, under a name of ours."""
-        kind = _kind_name(self._types[name])
-        column = self._column(name)
-        text = kind in WRITTEN or KINDS.get(kind) == "text"  # a text may have a collation, and void has no type
-        return (self._text(name) if text else column).alias(f"c{number}")
-
-    def _text(self, name: str) -> Any:
-        """Cells as text, of a CHAR without the spaces that fill it up."""
+    def _native(self, name: str) -> Any:
         import pyspark.sql.functions as F
 
-        text = self._column(name).cast("string")
-        return F.rtrim(text) if name in self._padded else text
+        kind, column = _kind_name(self._types[name]), self._table["`" + name.replace("`", "``") + "`"]
+        if kind not in WRITTEN and KINDS.get(kind) != "text":  # a text may have a collation, and void has no type
+            return column
+        text = column.cast("string")
+        return F.rtrim(text) if name in self._padded else text  # a CHAR without the spaces that fill it up
 
     def _read(self, names: Sequence[str]) -> Iterator[Batch]:
-        """Rows through this process: numbers, or bytes."""
-        with counting_in(self._session):
-            forms = [self._plain(name) for name in names]
-            rows = self._table.select(*(column.alias(f"c{n}") for n, (column, _) in enumerate(forms)))
-            remaining = rows.toLocalIterator()
-            for chunk in iter(lambda: list(islice(remaining, streams.ROWS_PER_BATCH)), []):
-                columns = zip(*chunk, strict=True)
-                yield {name: made(cells) for name, (_, made), cells in zip(names, forms, columns, strict=True)}
+        """Rows through this process: the same Arrow batches, as bytes."""
 
-    def _plain(self, name: str) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
-        """A column in a form that Python has for every value, and how to make Arrow cells of it."""
+        def packed(batches: Iterable[Any]) -> Iterator[Any]:  # sent by value, because a worker may lack this module
+            import pyarrow as pa
+
+            for batch in batches:
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, batch.schema) as stream:
+                    stream.write_batch(batch)
+                yield pa.record_batch({"batch": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
+
         import pyarrow as pa
-        import pyspark.sql.functions as F
 
-        kind, column = _kind_name(self._types[name]), self._column(name)
-        if kind == "boolean":
-            return column, partial(pa.array, type=pa.bool_())
-        if kind == "date":
-            return F.unix_date(column), lambda cells: pa.array(cells, pa.int32()).cast(pa.date32())
-        if kind in ("timestamp", "timestamp_ntz"):
-            since = F.unix_micros(column.cast("timestamp"))
-            return since, lambda cells: pa.array(cells, pa.int64()).cast(pa.timestamp("us"))
-        if kind in ("float", "double"):
-            return column, partial(pa.array, type=pa.float32() if kind == "float" else pa.float64())
-        if KINDS.get(kind) == "number" and kind != "decimal":
-            return column.cast("long"), partial(pa.array, type=pa.int64())
-        raw = column if kind == "binary" else self._text(name).cast("binary")
-
-        def made(cells: Sequence[Any]) -> Any:
-            texts = pa.array([None if cell is None else bytes(cell) for cell in cells], pa.large_binary())
-            return decimal_cells(plain_array(texts)) if kind == "decimal" else texts
-
-        return raw, made
+        with counting_in(self._session):
+            for row in self._rows(names).mapInArrow(packed, "batch binary").toLocalIterator():
+                yield from _batches(names, pa.ipc.open_stream(row[0]))
 
 
 def _kind_name(kind: Any) -> str:

@@ -70,11 +70,11 @@ class Stream:
 # ---------------------------------------------------------------------- tables in memory
 
 
-def memory_stream(table: Any) -> Stream:
+def memory_stream(table: Any, rows_per_batch: int = ROWS_PER_BATCH) -> Stream:
     """A table in memory."""
 
     def read(wanted: Sequence[str]) -> Iterator[Batch]:
-        for batch in read_table(table, wanted, guess=False).to_batches(max_chunksize=ROWS_PER_BATCH):
+        for batch in read_table(table, wanted, guess=False).to_batches(max_chunksize=rows_per_batch):
             yield dict(zip(wanted, batch.columns, strict=True))
 
     return Stream(tuple(column_names(table)), read)
@@ -83,7 +83,9 @@ def memory_stream(table: Any) -> Stream:
 # ---------------------------------------------------------------------- files
 
 
-def parquet_stream(files: Sequence[str]) -> Stream:
+def parquet_stream(
+    files: Sequence[str], rows_per_batch: int = ROWS_PER_BATCH, buffer: int = BYTES_READ_AT_ONCE
+) -> Stream:
     """Parquet files, one after the other, each with its own types.
 
     They are read row group by row group, when a batch is asked for: Arrow's scanner would read ahead, up to a GiB, and
@@ -96,11 +98,11 @@ def parquet_stream(files: Sequence[str]) -> Stream:
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for file in files:
             # In nanoseconds, the times of old writers would overflow.
-            options = {"coerce_int96_timestamp_unit": "us", "buffer_size": BYTES_READ_AT_ONCE, "pre_buffer": False}
+            options = {"coerce_int96_timestamp_unit": "us", "buffer_size": buffer, "pre_buffer": False}
             with pq.ParquetFile(file, **options) as rows:
                 groups = range(rows.num_row_groups)
                 batches = (
-                    rows.iter_batches(ROWS_PER_BATCH, row_groups=[group], columns=list(names)) for group in groups
+                    rows.iter_batches(rows_per_batch, row_groups=[group], columns=list(names)) for group in groups
                 )
                 for batch in chain.from_iterable(batches):
                     yield {name: batch.column(batch.schema.get_field_index(name)) for name in names}

@@ -22,7 +22,7 @@ from prade.data.declare.schema_file import one_line_arrays
 from prade.data.public.table import PublicFiles
 from prade.data.read.csv import CsvFormat
 from prade.planning.questions import Ask, Level
-from prade.planning.settings import IN_EARLIER_FILES, Expected, Settings, TargetError
+from prade.planning.settings import Expected, Settings, TargetError, settings_of_file
 from prade.planning.task import Target, targets_of_tables
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
@@ -155,7 +155,7 @@ def content_of_toml(text: str) -> Content:
         unit = Unit.from_dict(_table(document["unit"], "unit"))
     groups = _groups(_table(document.get("groups", {}), "groups"))
     if "settings" in document:
-        document["settings"] = {**IN_EARLIER_FILES, **_table(document["settings"], "settings")}
+        document["settings"] = settings_of_file(_table(document["settings"], "settings"))
     settings, expected = _record(document, "settings", Settings), _expected(document)
     public = _public(_table(document["public"], "public")) if "public" in document else None
     invariants = invariants_of(document.get("invariant", []))

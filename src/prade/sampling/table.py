@@ -192,7 +192,6 @@ def fingerprint(estimates: Estimates) -> str:
     digest.update(json.dumps(asdict(estimates.settings), sort_keys=True).encode())
     for level in estimates.levels:
         digest.update(np.ascontiguousarray(level.multipliers).tobytes())
-        digest.update(b"" if level.alike is None else np.ascontiguousarray(level.alike).tobytes())
         for emptied in level.emptied:
             digest.update(b"-" if emptied is None else emptied)
     return digest.hexdigest()

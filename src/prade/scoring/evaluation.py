@@ -1,4 +1,8 @@
-"""The public baseline: what the error would be if public rows were published in place of synthetic ones."""
+"""A synthetic table against the truth in every way we have: the contest's score, the public baseline's, the metrics.
+
+The public baseline is what the error would be if public rows were published in place of synthetic ones. All of this is
+computed from true rows. It is not private.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
     from prade.data.public.joint import Coded
     from prade.data.public.public import Public
+
+WORST = 10  # pairs and places that are named
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +122,6 @@ def _own_errors(truth: tuple[Coded, Ints], baseline: PublicBaseline, pairs: Sequ
 
 
 # ---------------------------------------------------------------------- the evaluation
-
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-
-WORST = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,13 +225,13 @@ def evaluate(
 
 def worst_pairs(scored: Score, public: Floats | None) -> list[dict[str, Any]]:
     """The pairs with the largest distances, the worst first; a pair that was drawn twice is named once."""
-    found: dict[Pair, dict[str, Any]] = {}
+    pairs: dict[Pair, dict[str, Any]] = {}
     for k in np.argsort(-scored.pairs, kind="stable").tolist():
         first, second = scored.pair_names[k]
         other = None if public is None else float(public[k])
         named = {"first": first, "second": second, "distance": float(scored.pairs[k]), "public": other}
-        found.setdefault((min(first, second), max(first, second)), named)
-    return list(found.values())[:WORST]
+        pairs.setdefault((min(first, second), max(first, second)), named)
+    return list(pairs.values())[:WORST]
 
 
 def worst_places(scored: Score, public: Floats | None) -> list[dict[str, Any]]:

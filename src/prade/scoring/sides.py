@@ -1,4 +1,10 @@
-"""One table as the metrics see it: codes, the numbers behind numeric codes, and weights."""
+"""One table as the metrics see it, and the k-marginal metric of NIST: how far the k-way tables of two tables are apart.
+
+    d = mean over sets of k columns of  sum over cells |P - Q|          score = 1000 (1 - d / 2)
+
+with P and Q the shares of the two tables' rows: 1000 is perfect, 0 nothing in common. All sets of k different columns
+count where there are at most 100, or else 100 that are drawn with the seed. Cells are those of the schema.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +27,11 @@ if TYPE_CHECKING:
 
     from prade.data.declare.schema import Schema
     from prade.data.public.public import Public
+
+MOST_TABLES = 100
+LARGEST_TABLE = 2**24  # cells; those of larger tables are counted by sorting the rows
+
+Columns = tuple[str, ...]
 
 
 class NotAvailable(Exception):
@@ -100,17 +111,11 @@ class Side:
         order = generator.permutation(len(self))
         index: Ints = order[systematic(weights[order], min(rows, len(self)), generator.random())]
         index.sort()
-        numbers = {name: each[index] for name, each in self.numbers.items()}
-        return Side(Coded(self.schema, {name: code[index] for name, code in self.codes.items()}), numbers)
+        drawn = self.take(index)
+        return Side(Coded(self.schema, drawn.codes), drawn.numbers)
 
 
 # ---------------------------------------------------------------------- k-marginals
-
-
-MOST_TABLES = 100
-LARGEST_TABLE = 2**24  # cells; those of larger tables are counted by sorting the rows
-
-Columns = tuple[str, ...]
 
 
 def drawn_sets(columns: Columns, k: int, seed: int, most: int = MOST_TABLES) -> list[Columns]:
@@ -122,10 +127,10 @@ def drawn_sets(columns: Columns, k: int, seed: int, most: int = MOST_TABLES) -> 
     if comb(len(columns), k) <= most:
         return list(combinations(columns, k))
     generator = np.random.default_rng([seed, k])
-    ordered, found = sorted(columns), dict[Columns, None]()  # by name: the schema's order does not matter
-    while len(found) < most:
-        found[tuple(ordered[c] for c in sorted(generator.choice(len(ordered), k, replace=False)))] = None
-    return list(found)
+    ordered, sets = sorted(columns), dict[Columns, None]()  # by name: the schema's order does not matter
+    while len(sets) < most:
+        sets[tuple(ordered[c] for c in sorted(generator.choice(len(ordered), k, replace=False)))] = None
+    return list(sets)
 
 
 def distance(p: Joint, q: Joint, columns: Columns, largest: int = LARGEST_TABLE) -> float:
@@ -151,12 +156,9 @@ def k_marginal(truth: Side, others: dict[str, Side | None], k: int, seed: int) -
     sets = drawn_sets(truth.columns, k, seed)
     if not sets:
         raise NotAvailable(f"there are fewer than {k} columns")
-    result: dict[str, Any] = {"k": k, "tables": len(sets), "of": comb(len(truth.columns), k)}
+    result: dict[str, Any] = {"k": k, "tables": len(sets), "of": comb(len(truth.columns), k)} | dict.fromkeys(others)
     for name, side in others.items():
-        result[name] = None if side is None else _scored(truth, side, sets)
+        if side is not None:
+            mean = float(np.mean([distance(truth.coded, side.coded, columns) for columns in sets]))
+            result[name] = {"distance": mean, "score": 1000.0 * (1.0 - mean / 2.0)}
     return result
-
-
-def _scored(truth: Side, side: Side, sets: list[Columns]) -> dict[str, float]:
-    mean = float(np.mean([distance(truth.coded, side.coded, columns) for columns in sets]))
-    return {"distance": mean, "score": 1000.0 * (1.0 - mean / 2.0)}

@@ -14,7 +14,6 @@ from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.descent import Descent, LevelGroups, Parent
 from prade.estimating.levels.foundation import GroupPriors
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE
-from prade.estimating.levels.public_cells import PublicCells, Support
 from prade.estimating.levels.totals import smooth_totals
 from prade.estimating.levels.variation import blocks
 from prade.estimating.paper_estimators import IDE, TwoStage
@@ -216,7 +215,7 @@ def test_a_group_without_rows_has_none():
 
 def test_totals_that_are_negative_throughout():
     plan = survey(Level("STATE", A), Level("PLACE", A))
-    for settings in (Settings(), Settings(smooth=False), Settings(mixture=0.5)):
+    for settings in (Settings(), Settings(smooth=False)):
         found = list(Descent(filled(plan, lambda q, g, c: -50 + 7 * c), PUBLIC, settings).estimates())
         assert [each.total for each in found] == [0] * 4
         assert all(each.estimate.weights.sum() == pytest.approx(1.0) for each in found)
@@ -285,7 +284,7 @@ def test_linear_smoothing_is_gaussian_conditioning_and_nothing_else():
 # ---------------------------------------------------------------- estimates
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(mixture=0.4), Settings(smooth=False)])
+@pytest.mark.parametrize("settings", [Settings(), Settings(smooth=False)])
 def test_exact_answers_are_met(settings):
     """At epsilon 10^6 every estimate has the truth's cells, at all levels."""
     table = rows_of(5, rows=3000)
@@ -327,9 +326,7 @@ def test_any_estimator_takes_the_counts_as_they_are(estimator):
         np.testing.assert_allclose(each.estimate.project(["A", "B"]).ravel(), noisy, atol=0.05)
 
 
-@pytest.mark.parametrize(
-    "settings", [Settings(), Settings(posterior="linear"), Settings(mixture=0.3), Settings(smooth=False)]
-)
+@pytest.mark.parametrize("settings", [Settings(), Settings(posterior="linear"), Settings(smooth=False)])
 def test_threads_do_not_matter(settings):
     plan = survey(Level("STATE", AB), Level("PLACE", A), budget=Budget.pure(3))
     release = release_of(plan, rows_of(8), 5)
@@ -478,20 +475,3 @@ def test_rehearsals_climb_fewer_steps_than_releases():
         for rough in (True, False)
     ]
     assert steps == [25, 200]
-
-
-# ---------------------------------------------------------------- cells of public groups
-
-
-def test_masses_of_public_groups_are_their_marginals():
-    table = rows_of(0, 200)
-    public = Public.of(SCHEMA, {**table, "W": np.random.default_rng(0).uniform(0.1, 2.0, 200)}, ["PLACE"], weight="W")
-    cells = PublicCells(public)
-    layout = Support(public).layout((*A.parts, *AB.parts))
-    masses = cells.group_masses(layout)
-    assert masses.shape == (9, 3)
-    for number in range(3):
-        mine = public.prior.take(public.group == number)
-        expected = np.concatenate([mine.project(["A"]), mine.project(["A", "B"]).ravel()])
-        np.testing.assert_allclose(masses[:, number], expected, atol=1e-14)
-    assert cells.group_masses(layout) is masses

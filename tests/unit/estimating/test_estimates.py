@@ -1,5 +1,6 @@
 """All estimates of a release: worked out again from their multipliers, asked, kept in a file."""
 
+from dataclasses import asdict
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
+from prade import Ask, Budget, Column, DataError, EstimationError, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
@@ -16,7 +17,7 @@ from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.error_bars import errors
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.totals import estimated_totals_variance
-from prade.planning.settings import Settings
+from prade.planning.settings import Settings, settings_of_file
 from prade.queries.query import expect, parse
 from prade.release.derived_files import ESTIMATES
 from worlds.plans import plan_of
@@ -74,19 +75,19 @@ def released(plan, seed=0):
 
 
 RELEASE = released(survey())
-MIXED = Settings(own=0.5, mixture=0.4)
+OTHER = Settings(own=0.5)
 
 
 @pytest.fixture(scope="module")
 def estimates():
-    return Estimates.of(RELEASE, PUBLIC, MIXED)
+    return Estimates.of(RELEASE, PUBLIC, OTHER)
 
 
 # ---------------------------------------------------------------- distributions
 
 
 @pytest.mark.parametrize("levels", LEVELS)
-@pytest.mark.parametrize("settings", [Settings(), MIXED, Settings(own=1.0), Settings(own=0.0, smooth=False)])
+@pytest.mark.parametrize("settings", [Settings(), OTHER, Settings(own=1.0), Settings(own=0.0, smooth=False)])
 def test_weights_are_those_that_were_estimated(levels, settings):
     """From multipliers alone, at every level: with own rows, with public groups mixed in, and handed on."""
     release = released(survey(levels), 3)
@@ -128,7 +129,7 @@ def test_progress_is_told():
 
 
 def test_threads_do_not_matter(estimates):
-    other = Estimates.of(RELEASE, PUBLIC, MIXED, execution=Execution(3))
+    other = Estimates.of(RELEASE, PUBLIC, OTHER, execution=Execution(3))
     for one, three in zip(estimates.levels, other.levels, strict=True):
         assert np.array_equal(one.multipliers, three.multipliers)
     one, three = (list(estimates.map(lambda _, weights: weights.copy(), threads)) for threads in (1, 3))
@@ -222,7 +223,7 @@ def test_certainty_that_everybody_is_somebody(estimates):
     assert (errors.variances[0] < by_noise_alone).any()
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(smooth=False), MIXED])
+@pytest.mark.parametrize("settings", [Settings(), Settings(smooth=False), OTHER])
 def test_more_noise_is_less_certain(settings):
     sd = []
     for epsilon in ("1/10", 2, 1000):
@@ -303,7 +304,7 @@ def test_by_a_column_that_does_not_follow_is_refused():
 # ---------------------------------------------------------------- the file
 
 
-@pytest.mark.parametrize(("levels", "settings"), list(product(["three", "one"], [Settings(), MIXED])))
+@pytest.mark.parametrize(("levels", "settings"), list(product(["three", "one"], [Settings(), OTHER])))
 def test_a_file_brings_everything_back(tmp_path, levels, settings):
     release = released(survey(levels))
     estimates = Estimates.of(release, PUBLIC, settings)
@@ -315,7 +316,6 @@ def test_a_file_brings_everything_back(tmp_path, levels, settings):
         assert one.status == other.status
         for name in ("totals", "multipliers", "kl", "gap", "fitted"):
             assert np.array_equal(getattr(one, name), getattr(other, name)), name
-        assert (one.alike is None) == (other.alike is None) == (settings.mixture == 0)
         for group in range(len(one.totals)):
             assert np.array_equal(estimates.weights(level, group), again.weights(level, group))
 
@@ -389,9 +389,7 @@ def test_a_damaged_file_is_refused(kept, damage):
 @pytest.mark.parametrize(
     "column",
     [
-        ("alike", lambda cells: [*cells[:-1], None]),
-        ("alike", lambda cells: [each[:-1] for each in cells]),
-        ("alike", lambda cells: [[float("nan")] * len(each) for each in cells]),
+        ("alike", lambda cells: [[0.5, 0.5] for _ in cells]),
         ("spread", lambda cells: [*cells[:-1], None]),
         ("spread", lambda cells: [[row[:2] for row in each] for each in cells]),
         ("spread", lambda cells: [[[None] * 3 for _ in each] for each in cells]),
@@ -453,26 +451,6 @@ def test_a_file_from_before_the_posterior_could_be_chosen_has_the_linear_one(tmp
     assert Estimates.load(kept, release, PUBLIC).settings == Settings(posterior="linear")
 
 
-def test_a_file_from_before_columns_could_differ_on_their_own_is_read(kept):
-    table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 5', b'"format": 3')
-    rewritten(kept, table.drop_columns(["apart", "rows_variance"]), {"prade": header})
-    old = Estimates.load(kept, RELEASE, PUBLIC)
-    assert all(level.apart is None for level in old.levels)
-    assert old.answer("AGE >= 65", by="STATE").num_rows == 2
-
-
-def test_a_file_from_before_tables_told_numbers_of_rows_is_read(kept):
-    """Its numbers of rows are as uncertain as noise and sums of tables leave them."""
-    table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 5', b'"format": 4')
-    rewritten(kept, table.drop_columns(["rows_variance"]), {"prade": header})
-    old = Estimates.load(kept, RELEASE, PUBLIC)
-    np.testing.assert_array_equal(
-        old.errors_of_rows.variances[0], estimated_totals_variance(old.answers[-1], old.priors[-1].sizes())
-    )
-
-
 def test_columns_that_differ_on_their_own_come_back_from_the_file(tmp_path):
     release = released(survey())
     made = Estimates.of(release, PUBLIC)
@@ -498,7 +476,7 @@ def test_a_release_s_folder_keeps_the_estimates_that_were_made_last(tmp_path):
     release = Release(tmp_path, RELEASE.plan, RELEASE.noisy)
     with pytest.raises(DataError, match=r"has no estimates\.parquet yet: run `prade estimate"):
         kept_estimates(release)
-    for settings in (Settings(), MIXED):
+    for settings in (Settings(), OTHER):
         estimates_of(release, PUBLIC, settings)
         first = kept_estimates(release)
         assert first.settings == settings
@@ -536,3 +514,9 @@ def test_the_papers_estimators_can_be_chosen_kept_and_come_back(tmp_path, estima
     assert again.settings.estimator == estimator
     for group in range(2):
         np.testing.assert_allclose(again.weights(0, group), estimates.weights(0, group), atol=1e-15)
+
+
+def test_settings_of_version_0_9_are_read_if_they_mix_in_no_public_groups():
+    assert Settings(**settings_of_file({**asdict(Settings(own=0.5)), "mixture": 0.0})) == Settings(own=0.5)
+    with pytest.raises(EstimationError, match=r"mixture is 0\.3: version 0\.10 has no priors .* estimate anew"):
+        settings_of_file({"mixture": 0.3})

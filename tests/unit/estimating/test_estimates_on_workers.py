@@ -26,7 +26,7 @@ from worlds.processes import killed_when_done
 
 SETTINGS = {
     "usual": Settings(),
-    "public groups mixed in": Settings(own=0.5, mixture=0.4),
+    "half of its own rows": Settings(own=0.5),
     "raw answers": Settings(smooth=False),
     "the paper's": Settings(estimator="ide"),
     "rows emptied": Settings(estimator="two-stage"),
@@ -250,7 +250,7 @@ def test_mapped_rows_are_those_that_were_written(tmp_path):
 
 
 def test_workers_get_the_rows_of_a_thinned_table_only(tmp_path, processes):
-    made, settings = release(tmp_path / "release"), Settings(support=400, mixture=0.3)
+    made, settings = release(tmp_path / "release"), Settings(support=400)
     seen = []
 
     def told(*_):

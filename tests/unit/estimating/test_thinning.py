@@ -248,18 +248,6 @@ def test_threads_do_not_matter_on_a_support():
         assert np.array_equal(one.weights(1, group), three.weights(1, group))
 
 
-def test_resemblance_works_where_the_support_lacks_a_public_group():
-    table = people(5)
-    table["PLACE"] = np.arange(ROWS) % 900  # more public groups than rows of support
-    public = Public.of(SCHEMA, {**table, "PLACE": table["PLACE"].astype(str)}, ["STATE", "PLACE"], weight="W")
-    found = Estimates.of(release_of(), public, Settings(support=300, mixture=0.5))
-    assert len(np.unique(found.support.public.group)) < len(public.groups)
-    for group in range(5):
-        weights = found.weights(1, group)
-        assert np.isfinite(weights).all()
-        assert weights.sum() == pytest.approx(1.0)
-
-
 def test_an_empty_table_is_still_refused():
     with pytest.raises(PradeError):
         thinned(PUBLIC.take(np.arange(0)), ONES.parts, 10)

@@ -137,16 +137,15 @@ DURATION = pd.Timedelta(days=1)
 
 
 @pytest.mark.parametrize("batch", [65536, 2])
-def test_rows_of_every_batch_count_once(batch, monkeypatch):
+def test_rows_of_every_batch_count_once(batch):
     """Of a column of Python objects every batch was the first one again: one row moved as many counts as batches."""
-    monkeypatch.setattr("prade.measuring.streams.ROWS_PER_BATCH", batch)
     rows = 3 * batch + 1
     cells = np.arange(rows) % 100
     table = pd.DataFrame({"HOURS": pd.Series(cells.tolist(), dtype=object), "ID": [str(each) for each in range(rows)]})
     table["PLACE"] = pd.Series([bool(each % 2) for each in range(rows)], dtype=object)
     expected = np.bincount(np.searchsorted([20, 38, 60], cells, side="right"), minlength=5)
     schema = Schema([HOURS])
-    with open_source(table) as source:
+    with open_source(table, rows_per_batch=batch) as source:
         (found,) = count(source, schema, [Marginal.of(schema, ["HOURS"])], None, Unit(1, person_id="ID"))
         (by_place,) = count(source, schema, [Marginal.of(schema, ["HOURS"])], {"PLACE": [True, False]})
     assert found[0].tolist() == expected.tolist()

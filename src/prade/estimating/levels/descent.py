@@ -3,8 +3,8 @@
 At every level, for every group:
 
     raw answers   its noisy counts, joined with its descendants' (`prade.estimating.levels.answers`)
-    prior         its parent's estimate, public rows of the same group where there are any, public groups that
-                  resemble it (`prade.estimating.levels.foundation`)
+    prior         its parent's estimate, and public rows of the same group where there are any
+                  (`prade.estimating.levels.foundation`)
     smoothing     the answers' posterior, given how public groups differ (`prade.estimating.levels.smoothing`)
     estimate      MAP from that prior; the next level's prior (`prade.estimating.levels.group_fits`)
 
@@ -75,7 +75,7 @@ class Parent:
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """A group's number, its number of rows, its distribution, and the weights of the public groups it resembles.
+    """A group's number, its number of rows, and its distribution.
 
     `fitted`, `excess` and `apart` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how
     much of a change in a raw answer goes into the smoothed one, for the cells of each part; raw answers have none.
@@ -84,7 +84,6 @@ class GroupEstimate:
     group: int
     total: float
     estimate: Estimate
-    alike: Floats | None = None
     fitted: Floats | None = None
     excess: Floats | None = None
     apart: Floats | None = None
@@ -249,9 +248,9 @@ class LevelGroups:
     def estimate(self, group: int) -> GroupEstimate:
         """The estimate of one group."""
         parent = self.foundation.weights(self.ancestors(group))
-        estimate, alike, _ = fitted(self.foundation, self.method, self.asked(group), parent)
+        estimate, _ = fitted(self.foundation, self.method, self.asked(group), parent)
         noted = self.fitted_for(group)
-        return GroupEstimate(group, float(self.totals[group]), estimate, alike, *noted, self.followed(group))
+        return GroupEstimate(group, float(self.totals[group]), estimate, *noted, self.followed(group))
 
     def batches(self) -> list[Batch]:
         """What workers are asked to estimate: all groups."""

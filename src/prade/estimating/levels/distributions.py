@@ -51,7 +51,6 @@ class LevelEstimates:
     parts: tuple[Part, ...]
     totals: Floats
     multipliers: Floats
-    alike: Floats | None
     status: tuple[str, ...]
     kl: Floats
     gap: Floats
@@ -88,8 +87,7 @@ class Distributions:
         """The tilts of a group and of all above it, from the first level on."""
         above = self._tilts(level - 1, int(self.priors[level].parent_of[group])) if level else []
         kept = self.levels[level]
-        alike = None if kept.alike is None else kept.alike[group]
-        return [*above, Tilt(level, group, kept.multipliers[group], alike, kept.emptied[group])]
+        return [*above, Tilt(level, group, kept.multipliers[group], kept.emptied[group])]
 
     def joint(self, group: int, level: int = -1) -> Prior:
         """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""

@@ -250,7 +250,7 @@ class Estimates(Distributions):
         public = obeying(public, release.plan.invariants)
         if not public.added:
             public = PublicCells(public).with_added(release, settings_in(path)).public
-        settings, levels = read_levels(path, release.plan, len(public.groups), inputs_hash(release, public))
+        settings, levels = read_levels(path, release.plan, inputs_hash(release, public))
         return cls(release, public, settings, levels)
 
 
@@ -268,7 +268,7 @@ class _Told:
 
 def _kept(found: LevelGroups, made: Made) -> KeptGroup:
     tilt = made.tilt
-    noted = made.status, made.kl, made.gap, tilt.multipliers, tilt.alike, *found.fitted_for(tilt.group), tilt.emptied
+    noted = made.status, made.kl, made.gap, tilt.multipliers, *found.fitted_for(tilt.group), tilt.emptied
     return KeptGroup(float(found.totals[tilt.group]), *noted, float(found.rows_variance[tilt.group]))
 
 

@@ -19,15 +19,13 @@ from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.distributions import LevelEstimates
 from prade.estimating.levels.variation import blocks_of
 from prade.planning.plan import Plan
-from prade.planning.settings import IN_EARLIER_FILES, Settings
+from prade.planning.settings import Settings, settings_of_file
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 5
-FIRST_READ = 3  # the first format that is still read
-SINCE = {"apart": 4, "rows_variance": 5}  # columns, and the formats that brought them
 LARGEST_TOTAL = 2**53  # rows of a group: noisy counts are not larger, and doubles hold it exactly
 
 
@@ -53,28 +51,25 @@ class Row(msgspec.Struct):
     kl: float
     gap: float
     multipliers: list[float]
-    alike: list[float] | None
     spread: list[list[float]] | None
     excess: list[float] | None
     emptied: bytes | None
     apart: list[list[float]] | None = None
     rows_variance: float | None = None
 
-    def check(self, public_groups: int) -> None:
+    def check(self) -> None:
         """Refuse numbers that no estimate has, and lists of the wrong length."""
-        numbers = [self.multipliers, self.alike or [], self.excess or [], *(self.spread or []), *(self.apart or [])]
+        numbers = [self.multipliers, self.excess or [], *(self.spread or []), *(self.apart or [])]
         finite = np.isfinite(np.concatenate([np.asarray(each, np.float64) for each in numbers])).all()
         if not 0 <= self.total <= LARGEST_TOTAL or not 0 <= (self.rows_variance or 0) < np.inf or not finite:
             raise Malformed(f"{self.group}: a number is not finite, or not a number of rows")
-        if self.alike is not None and len(self.alike) != public_groups:
-            raise Malformed(f"{self.group}: not one weight for each public group")
         if any(len(each) != 6 for each in self.spread or []):
             raise Malformed(f"{self.group}: not six numbers for each block")
         if self.apart is not None and len(self.apart) != 4:
             raise Malformed(f"{self.group}: not four numbers for each cell")
 
 
-def rows_of(table: pa.Table, public_groups: int) -> list[Row]:
+def rows_of(table: pa.Table) -> list[Row]:
     """The rows of a table that has the columns and types that are written."""
     import pyarrow as pa
 
@@ -82,17 +77,18 @@ def rows_of(table: pa.Table, public_groups: int) -> list[Row]:
     wanted = {
         **dict.fromkeys(("level", "group", "status"), pa.string()),
         **dict.fromkeys(("total", "kl", "gap", "rows_variance"), pa.float64()),
-        **dict.fromkeys(("multipliers", "alike", "excess"), numbers),
+        **dict.fromkeys(("multipliers", "excess"), numbers),
         **dict.fromkeys(("spread", "apart"), pa.list_(numbers)),
         "emptied": pa.binary(),
+        "alike": pa.null(),  # weights of public groups, before version 0.10
     }
     given = {field.name: field.type for field in table.schema}
     fits = len(given) == table.num_columns and given.keys() == wanted.keys()
     if not fits or any(kind not in (wanted[name], pa.null()) for name, kind in given.items()):  # null: no value at all
         raise Malformed("the columns are not those that are written")
-    rows = structured(table.to_pylist(), list[Row])
+    rows = structured(table.drop_columns(["alike"]).to_pylist(), list[Row])
     for row in rows:
-        row.check(public_groups)
+        row.check()
     return rows
 
 
@@ -116,7 +112,7 @@ def save_levels(
             "kl": level.kl.tolist(),
             "gap": level.gap.tolist(),
             "multipliers": level.multipliers.tolist(),
-            "alike": [None] * size if level.alike is None else level.alike.tolist(),
+            "alike": [None] * size,
             "spread": [None] * size if level.fitted is None else level.fitted.tolist(),
             "excess": [None] * size if level.excess is None else level.excess.tolist(),
             "emptied": list(level.emptied),
@@ -129,10 +125,9 @@ def save_levels(
 
 
 def read_levels(
-    path: str | PathLike[str], plan: Plan, public_groups: int, inputs: str | None = None
+    path: str | PathLike[str], plan: Plan, inputs: str | None = None
 ) -> tuple[Settings, list[LevelEstimates]]:
     """Read what `save_levels` wrote; `inputs`, where given, must be those that the estimates were made from."""
-    import pyarrow as pa
 
     from prade.data.read.tables import read_table
 
@@ -144,9 +139,7 @@ def read_levels(
                 f"{path} was made from another release or public table; remove it, or give the same ones"
             )
         settings = _settings(header)
-        for name in (column for column, since in SINCE.items() if header.format < since):
-            table = table.append_column(name, pa.nulls(table.num_rows))
-        rows = rows_of(table, public_groups)
+        rows = rows_of(table)
         for level, grouping in enumerate(plan.groupings):
             mine, rows = rows[: len(grouping)], rows[len(grouping) :]
             if [row.group for row in mine] != grouping.labels():
@@ -167,13 +160,13 @@ def settings_in(path: str | PathLike[str]) -> Settings:
 
 def _header(table: pa.Table, path: str | PathLike[str]) -> Header:
     header = read_header(table, Header, path, FORMAT)
-    if header.format < FIRST_READ:
+    if header.format < FORMAT:
         raise IncompatibleFile(f"{path} was made by an earlier version of prade: {AGAIN}")
     return header
 
 
 def _settings(header: Header) -> Settings:
-    written = {**IN_EARLIER_FILES, **header.settings}
+    written = settings_of_file(header.settings)
     settings = structured(written, Settings)
     if asdict(settings) != written:
         raise Malformed("some settings are missing")
@@ -189,7 +182,6 @@ class KeptGroup:
     kl: float
     gap: float
     multipliers: Floats
-    alike: Floats | None
     fitted: Floats | None
     excess: Floats | None
     apart: Floats | None
@@ -199,20 +191,19 @@ class KeptGroup:
     @classmethod
     def read(cls, row: Row) -> KeptGroup:
         """From a row of the file."""
-        optional = row.alike, row.spread, row.excess, row.apart
-        alike, fitted, excess, apart = (None if each is None else np.array(each) for each in optional)
+        optional = row.spread, row.excess, row.apart
+        fitted, excess, apart = (None if each is None else np.array(each) for each in optional)
         known = row.total, row.status.value, row.kl, row.gap, np.array(row.multipliers)
-        return cls(*known, alike, fitted, excess, apart, row.emptied, row.rows_variance)
+        return cls(*known, fitted, excess, apart, row.emptied, row.rows_variance)
 
 
 def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimates:
     """The estimates of a level, if those of its groups belong together."""
-    alike = [each.alike for each in kept if each.alike is not None]
     fitted = [each.fitted for each in kept if each.fitted is not None]
     excess = [each.excess for each in kept if each.excess is not None]
     apart = [each.apart for each in kept if each.apart is not None]
     rows_variance = [each.rows_variance for each in kept if each.rows_variance is not None]
-    if any(len(each) not in (0, len(kept)) for each in (alike, fitted, excess, apart, rows_variance)):
+    if any(len(each) not in (0, len(kept)) for each in (fitted, excess, apart, rows_variance)):
         raise Malformed("some groups have values that others lack")
     size = sum(part.n_cells for part in parts)
     if any(each.shape != (4, size) for each in apart) or any(
@@ -225,7 +216,6 @@ def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimat
         parts,
         np.array([each.total for each in kept]),
         np.stack([each.multipliers for each in kept]),
-        np.stack(alike) if alike else None,
         tuple(each.status for each in kept),
         np.array([each.kl for each in kept]),
         np.array([each.gap for each in kept]),

@@ -9,20 +9,18 @@ are worked out again, in one pass over the rows for each.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.execution import Shared
-from prade.core.files import replace_file
 from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Prior
-from prade.data.public.public import open_mapped, save_mapped
+from prade.data.public.public import Public, open_mapped, save_mapped
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.public_cells import PublicCells, Support
@@ -32,9 +30,6 @@ from prade.queries.parts import Part
 from prade.release.derived_files import SUPPORT_FOR_WORKERS
 from prade.release.release import PLAN
 
-GroupMasses = Callable[[Layout], Floats]
-
-GROUP_MASSES = "group-masses-{level}.npy"  # for workers, beside the support
 MOST_KEPT = 2**27  # bytes of parents' weights; children come parent by parent, so that few are needed at a time
 
 
@@ -42,29 +37,26 @@ MOST_KEPT = 2**27  # bytes of parents' weights; children come parent by parent, 
 class Tilt:
     """What turns a group's prior into its estimate.
 
-    `alike` are the weights of the public groups that it resembles. `emptied` says which collapsed rows one of the
+    `emptied` says which collapsed rows one of the
     paper's estimators left without mass, eight in a byte; None for none.
     """
 
     level: int
     group: int
     multipliers: Floats
-    alike: Floats | None = None
     emptied: bytes | None = None
 
 
 class Foundation:
     """The public rows that estimates start from, with what is made of them once: several threads may use it.
 
-    `support` has these rows: all of the public table, or some that stand for all. `group_masses(layout)` has the cells
-    of every public group as shares, [cells, public groups], from all rows of the table.
+    `support` has these rows: all of the public table, or some that stand for all.
     """
 
-    def __init__(self, plan: Plan, support: Support, settings: Settings, group_masses: GroupMasses) -> None:
+    def __init__(self, plan: Plan, support: Support, settings: Settings) -> None:
         self.plan = plan
         self.support = support
         self.settings = settings
-        self._group_masses = group_masses
         self._lock = Lock()
         self._layouts: dict[int, Layout] = {}
         self._priors: dict[int, GroupPriors] = {}
@@ -75,7 +67,7 @@ class Foundation:
     def of(cls, plan: Plan, cells: PublicCells, settings: Settings) -> Foundation:
         """The foundation of a plan's estimates on a public table."""
         support = cells.support(settings, parts_of(plan, 0), plan.groupings)  # the first level has the parts of all
-        return cls(plan, support, settings, cells.group_masses)
+        return cls(plan, support, settings)
 
     def layout(self, level: int) -> Layout:
         """The support's rows as the parts of a level see them."""
@@ -100,23 +92,13 @@ class Foundation:
                 self._priors[level] = GroupPriors(self.support.public, self.plan, level, self.settings)
             return self._priors[level]
 
-    def group_masses(self, level: int) -> Floats:
-        """The cells of every public group as shares, for the parts of a level: [cells, public groups]."""
-        layout = self.layout(level)
-        with self._lock:
-            return self._group_masses(layout)
-
     def own_prior(self, level: int, group: int) -> bool:
         """Whether a group's prior is not that of all other groups of its parent."""
-        return bool(self.settings.mixture) or bool(self.priors(level).recurring.recurs[group])
+        return bool(self.priors(level).recurring.recurs[group])
 
-    def prior(self, tilt: Tilt, parent: Floats) -> Prior:
-        """A group's prior, with the public groups that it resembles, given the weights of its parent."""
-        priors = self.priors(tilt.level)
-        weights = priors.weights(tilt.group, parent)
-        if tilt.alike is not None:
-            weights = priors.with_alike(weights, tilt.alike)
-        return self.support.public.prior.with_weights(weights)
+    def prior(self, level: int, group: int, parent: Floats) -> Prior:
+        """A group's prior, given the weights of its parent."""
+        return self.support.public.prior.with_weights(self.priors(level).weights(group, parent))
 
     def worked_out(self, tilt: Tilt, parent: Floats) -> tuple[Floats, Floats]:
         """Weights of the support's rows in a group, and the shares of the cells of its level's parts."""
@@ -143,7 +125,7 @@ class Foundation:
             known = self._handed_on.get(tilt.level)
         if known is not None and known[0] is parent and not own:
             return known[1]
-        made = self.layout(tilt.level).reweighted(self.prior(tilt, parent))
+        made = self.layout(tilt.level).reweighted(self.prior(tilt.level, tilt.group, parent))
         if not own:
             with self._lock:
                 self._handed_on[tilt.level] = parent, made
@@ -180,10 +162,6 @@ def shared_foundation(foundation: Foundation, folder: Path, key: str) -> Shared[
     """The foundation for tasks on workers, which open it once from a folder that they see; `key` is the run's."""
     save_mapped(foundation.support.public, folder / SUPPORT_FOR_WORKERS)
     foundation.plan.save(folder / PLAN)
-    if foundation.settings.mixture:
-        for level in range(len(foundation.plan.levels)):
-            with replace_file(folder / GROUP_MASSES.format(level=level)) as path, open(path, "wb") as file:
-                np.save(file, foundation.group_masses(level))
     return Shared(foundation, opened_foundation, str(folder.absolute()), foundation.settings, key)
 
 
@@ -191,27 +169,13 @@ def opened_foundation(folder: str, settings: Settings, _: str) -> Foundation:
     """The foundation in a folder, whose run has this key."""
     public = open_mapped(Path(folder) / SUPPORT_FOR_WORKERS)
     plan = Plan.load(Path(folder) / PLAN)
-    levels = {parts_of(plan, level): level for level in range(len(plan.levels))}
-
-    def group_masses(layout: Layout) -> Floats:
-        level = levels[layout.workload.parts]
-        masses: Floats = np.load(Path(folder) / GROUP_MASSES.format(level=level), mmap_mode="r")
-        return masses
-
-    return Foundation(plan, Support(public, None, len(public)), settings, group_masses)
+    return Foundation(plan, Support(public, None, len(public)), settings)
 
 
 # ---------------------------------------------------------------------- the prior of a group
 
 # p_g = own * (rows of the same group) + (1 - own) * handed        own: that of `Settings`
 # handed = 0.95 * parent's estimate + 0.05 * public table
-
-
-if TYPE_CHECKING:
-    from prade.data.public.public import Public
-    from prade.estimating.layout import Layout
-    from prade.estimating.levels.public_cells import Support
-    from prade.planning.plan import Plan
 
 
 HANDED_ON = 0.95  # of a parent's estimate; the rest is the public table, so that rows without weight can return
@@ -232,7 +196,7 @@ class GroupPriors:
         self.top = level == 0
 
     def weights(self, group: int, parent: Floats) -> Floats:
-        """Weights without public groups that resemble the group; `parent` are the final weights of its parent."""
+        """Weights of the rows in a group's prior; `parent` are the final weights of its parent."""
         table = self.public.prior.weights
         handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
         if not self.recurring.recurs[group]:
@@ -259,10 +223,3 @@ class GroupPriors:
     def sizes(self) -> Floats:
         """Weight of each group's own public rows, per year if there are several; 0 for none."""
         return np.asarray(self.recurring.sums(self.public.group_weights) / np.maximum(self.recurring.times, 1))
-
-    def with_alike(self, weights: Floats, alike: Floats) -> Floats:
-        """These weights mixed with public groups, in the proportions `alike`."""
-        groups = self.public.group_weights
-        factors = np.divide(alike, groups, out=np.zeros(len(alike)), where=groups > 0)  # a support may lack a group
-        rows = self.public.prior.weights * (factors / (factors @ groups))[self.public.group]
-        return np.asarray((1 - self.settings.mixture) * weights + self.settings.mixture * rows)

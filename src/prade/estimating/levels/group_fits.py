@@ -23,7 +23,6 @@ from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
 from prade.estimating.layout import Layout
 from prade.estimating.levels.foundation import Foundation, Tilt
-from prade.estimating.levels.resemblance import resemblance
 from prade.privacy.noise_law import NoiseLaw
 from prade.release.derived_files import FinishedBatches, keep_batch
 from prade.release.release import Measurement
@@ -81,14 +80,13 @@ def estimated(shared: Shared[Foundation], method: Method, batch: Batch) -> list[
     with single_threaded_blas():  # the order of sums must not depend on what else runs
         parent = foundation.weights(batch.ancestors)
         for answers in batch.groups:
-            estimate, alike, layout = fitted(foundation, method, answers, parent, common)
+            estimate, layout = fitted(foundation, method, answers, parent, common)
             common = common if foundation.own_prior(method.level, answers.group) else layout
             emptied = estimate.emptied(layout)
             tilt = Tilt(
                 method.level,
                 answers.group,
                 multipliers_of(estimate, layout),
-                alike,
                 None if emptied is None else np.packbits(emptied).tobytes(),
             )
             found.append(_made(foundation, tilt, estimate, layout, parent))
@@ -97,28 +95,17 @@ def estimated(shared: Shared[Foundation], method: Method, batch: Batch) -> list[
 
 def fitted(
     foundation: Foundation, method: Method, answers: GroupAnswers, parent: Floats, common: Layout | None = None
-) -> tuple[Estimate, Floats | None, Layout]:
-    """A group's estimate, the weights of the public groups that it resembles, and its layout.
+) -> tuple[Estimate, Layout]:
+    """A group's estimate and its layout.
 
     `parent` are weights. `common` is the layout of another group of the same parent that has no prior of its own.
     """
-    shape, alike, layout = foundation.layout(method.level), None, common
+    shape, layout = foundation.layout(method.level), common
     if layout is None or foundation.own_prior(method.level, answers.group):
-        prior, alike = prior_of(foundation, method, answers, parent)
-        layout = shape.reweighted(prior)
+        layout = shape.reweighted(foundation.prior(method.level, answers.group, parent))
     measurements = measurements_of(shape, answers, method.law)
     assert isinstance(layout.prior, Prior)
-    return method.estimator.fit(layout.prior, measurements, answers.rows, layout=layout), alike, layout
-
-
-def prior_of(
-    foundation: Foundation, method: Method, answers: GroupAnswers, parent: Floats
-) -> tuple[Prior, Floats | None]:
-    """A group's prior, and the weights of the public groups that it resembles."""
-    alike = None
-    if foundation.settings.mixture:
-        alike = resemblance(foundation.group_masses(method.level), answers.share, answers.deviation)
-    return foundation.prior(Tilt(method.level, answers.group, np.zeros(0), alike), parent), alike
+    return method.estimator.fit(layout.prior, measurements, answers.rows, layout=layout), layout
 
 
 def multipliers_of(estimate: Estimate, layout: Layout) -> Floats:
@@ -187,20 +174,17 @@ class _Group(msgspec.Struct, array_like=True):
     gap: float
     multipliers: bytes
     masses: bytes
-    alike: bytes | None
     emptied: bytes | None
 
     @classmethod
     def of(cls, made: Made) -> _Group:
         tilt = made.tilt
-        alike = None if tilt.alike is None else tilt.alike.tobytes()
         numbers = tilt.multipliers.tobytes(), made.masses.tobytes()
-        return cls(tilt.level, tilt.group, made.status, made.kl, made.gap, *numbers, alike, tilt.emptied)
+        return cls(tilt.level, tilt.group, made.status, made.kl, made.gap, *numbers, tilt.emptied)
 
     @property
     def made(self) -> Made:
-        alike = None if self.alike is None else _numbers(self.alike)
-        tilt = Tilt(self.level, self.group, _numbers(self.multipliers), alike, self.emptied)
+        tilt = Tilt(self.level, self.group, _numbers(self.multipliers), self.emptied)
         return Made(tilt, self.status, self.kl, self.gap, _numbers(self.masses))
 
 

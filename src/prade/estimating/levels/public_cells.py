@@ -52,7 +52,6 @@ class PublicCells:
         self.seed = seed
         self._whole = Support(public, None, len(public))
         self._supports: dict[Hashable, Support] = {}
-        self._group_masses: dict[tuple[Part, ...], Floats] = {}
         self._variations: dict[tuple[Part, ...], list[tuple[slice, PublicVariation]]] = {}
         self._latest: tuple[tuple[Part, ...], slice, VariationOfCells] | None = None
         self._absent: dict[Part, Flags] = {}
@@ -97,17 +96,6 @@ class PublicCells:
             own = own_rows(self.public, groupings)
             self._supports[key] = thinned(self.public, parts, settings.support, own)
         return self._supports[key]
-
-    def group_masses(self, layout: Layout) -> Floats:
-        """The cells of every public group as shares: [cells, public groups]."""
-        parts, public = layout.workload.parts, self.public
-        if parts not in self._group_masses:
-            schema, codes, shape = public.prior.schema, public.prior.codes, (public.group, len(public.groups))
-            each = [
-                mass_by_group(*shape, part.cells(schema, codes), part.n_cells, public.prior.weights) for part in parts
-            ]
-            self._group_masses[parts] = np.concatenate(each, axis=1).T / public.group_weights
-        return self._group_masses[parts]
 
     @cached_property
     def one_way(self) -> OneWayCells:
