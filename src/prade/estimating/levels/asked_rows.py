@@ -193,7 +193,7 @@ def worst(words: Sequence[Basis]) -> Basis:
 
 def _decides(plan: Plan, part: Part, asked: Query | Part) -> bool:
     """Whether the cells that are asked for are unions of the part's cells, whatever the rows."""
-    if not {*asked.columns} <= {*part.columns} or part.rows is not None:
+    if not {*asked.columns} <= {*part.columns}:
         return False
     if isinstance(part, Marginal):
         return True
