@@ -13,9 +13,7 @@ busy machine they wait for each other for seconds. Instead, work runs in paralle
 from __future__ import annotations
 
 import enum
-import mmap
 import os
-import pickle
 import signal
 import socket
 import sys
@@ -27,12 +25,10 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from itertools import islice
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Generic, TypeVar
 
 from prade.core.errors import EstimationError, PradeError
-from prade.core.files import replace_file
 from prade.core.interrupts import held_back
 
 Item = TypeVar("Item")
@@ -96,9 +92,6 @@ class Execution:
         """Report progress, if anybody listens."""
         if self.progress is not None:
             self.progress(task, done, total)
-
-
-THIS_THREAD = Execution(threads=1)
 
 
 # ---------------------------------------------------------------------- threads
@@ -320,40 +313,6 @@ def _open(opened: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         ) from error
 
 
-ARRAYS, REST = "arrays", "rest"
-ALIGNED = 64  # bytes: arrays start where the processor's cache lines do, as those that numpy makes
-
-
-def write_mapped(value: object, folder: Path) -> None:
-    """Write a value to a folder, for other processes of this run: arrays to one file, which they memory-map.
-
-    Processes of one machine share the file's pages; what a process writes to an array stays its own.
-    """
-    arrays: list[pickle.PickleBuffer] = []
-    rest = pickle.dumps(value, protocol=5, buffer_callback=arrays.append)
-    spans = []
-    with open(folder / ARRAYS, "wb") as file:
-        for array in arrays:
-            file.write(bytes(-file.tell() % ALIGNED))
-            cells = array.raw()
-            spans.append((file.tell(), cells.nbytes))
-            file.write(cells)
-        file.write(b"\0")  # an empty file cannot be mapped
-    with replace_file(folder / REST) as temporary:
-        temporary.write_bytes(pickle.dumps((spans, rest)))
-
-
-def open_mapped(folder: Path) -> Any:
-    """The value that `write_mapped` has written to a folder; the folder may be removed while it is in use.
-
-    Open only what the same run has written: a pickle from elsewhere may do anything.
-    """
-    spans, rest = pickle.loads((folder / REST).read_bytes())
-    with open(folder / ARRAYS, "rb") as file:
-        cells = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-    return pickle.loads(rest, buffers=[cells[start : start + size] for start, size in spans])
-
-
 # ---------------------------------------------------------------------- processes of this machine, and a Dask cluster
 
 
@@ -450,10 +409,11 @@ def _need_workers(client: Any, address: str, seconds: float) -> None:
 
 
 @contextmanager
-def progress_bar(*, shown: bool | None = None) -> Iterator[Progress]:
+def progress_bar(*, shown: bool | None = None, quarters: bool = False) -> Iterator[Progress]:
     """The `progress` of an `Execution`: one bar for each task that is reported to it, on terminals only.
 
-    `shown` says whether to show the bars; by default they appear if standard error is a terminal.
+    `shown` says whether to show the bars; by default they appear if standard error is a terminal. With `quarters`, a
+    line is printed after each quarter of a task where bars are not shown. How many rows there are shows in neither.
 
     >>> with progress_bar() as progress:
     ...     progress("estimating", 1, 2)
@@ -470,11 +430,16 @@ def progress_bar(*, shown: bool | None = None) -> Iterator[Progress]:
         rich.TimeElapsedColumn(),
     )
     tasks: dict[str, rich.TaskID] = {}
+    reached: dict[str, int] = {}  # quarters
     with rich.Progress(*columns, console=console, disable=not visible) as bars:
 
         def progress(task: str, done: float, total: float) -> None:
             if task not in tasks:
                 tasks[task] = bars.add_task(task, total=total)
+            passed = int(4 * min(done / total, 1)) if total else 4
+            if quarters and not visible and passed > reached.get(task, 0):
+                reached[task] = passed
+                console.print(f"  {task} {25 * passed} %", highlight=False)
             bars.update(tasks[task], completed=min(done, total), total=total)
 
         yield progress

@@ -9,6 +9,7 @@ from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Coded
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
+from prade.data.read.files import write_with_header
 from worlds.survey import SEX, STATE
 
 SCHEMA = Schema(
@@ -164,3 +165,11 @@ def test_a_cell_that_is_no_number_stands_in_the_middle_of_its_bin():
     code = int(public.prior.codes["AGE"][0])
     low, high = column.bounds(code)
     assert public.numbers["AGE"].tolist() == [(low + high) / 2, 70]
+
+
+def test_a_file_of_a_version_before_0_9_is_refused(tmp_path):
+    path = tmp_path / "support.parquet"
+    table, header = Public.of(SCHEMA, TABLE, ["STATE"]).as_table()
+    write_with_header(table, {**header, "format": 1}, path)
+    with pytest.raises(DataError, match=r"written by a version of prade before 0\.9; run `prade estimate` again"):
+        Public.load(path)

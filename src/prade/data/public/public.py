@@ -33,6 +33,7 @@ from prade.data.read.coding import numbers_of
 from prade.data.read.files import (
     HEADER,
     WEIGHT_FIELD,
+    IncompatibleFile,
     damage_reported,
     floats,
     read_header,
@@ -44,14 +45,15 @@ from prade.data.read.tables import plain_cells, read_table, table_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 3  # format 1 had no numbers of numeric columns, format 2 no added rows
-WITHOUT_ADDED = 2  # the format of a file without added rows, which earlier versions read too
+FORMAT = 3
+WITHOUT_ADDED = 2  # the format of a file without added rows
 GROUP_FIELD = "prade:group"
 NUMBER_FIELD = "prade:number:"  # followed by the column's name
 AGAIN = "run `prade estimate` again, which spends nothing"
 
 
 class _Header(msgspec.Struct):
+    format: int
     by: tuple[str, ...]
     groups: list[list[str]]
     schema: str
@@ -168,6 +170,8 @@ class Public:
         """The public rows in a table with its header, as `as_table` made them; `path` is named in errors."""
         with damage_reported(path, "saved public rows", AGAIN):
             header = read_header(table, _Header, path, FORMAT)
+            if header.format < WITHOUT_ADDED:
+                raise IncompatibleFile(f"{path} was written by a version of prade before 0.9; {AGAIN}")
             schema = Schema.from_toml(header.schema)
             numeric = [name for name in schema.coded if f"{NUMBER_FIELD}{name}" in table.column_names]
             fields = {f"{NUMBER_FIELD}{name}" for name in numeric}

@@ -1,4 +1,4 @@
-"""LAPACK without the interpreter's lock: as scipy's functions, and other threads go on meanwhile."""
+"""Compiled functions: LAPACK as in scipy while other threads go on, and systematic samples."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.linalg import lapack
 
-from prade.core.compiled import _call, tridiagonal
+from prade.core.compiled import _call, marked, systematic, tridiagonal
 from prade.core.execution import single_threaded_blas
 
 
@@ -104,3 +104,31 @@ def test_another_thread_goes_on_meanwhile():
         tridiagonal(*symmetric(10))  # loads the routines
         assert min(longest_pause(lambda: tridiagonal(matrix, given)) for _ in range(3)) < 0.5
     assert longest_pause(lambda: sum(range(3_000_000))) > 0.5  # what holds the lock would be seen
+
+
+# ---------------------------------------------------------------- systematic samples, against a search for each mark
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 1000, 5000])
+def test_every_mark_picks_the_index_that_it_falls_on(n: int) -> None:
+    generator = np.random.default_rng(n)
+    weights = np.where(generator.random(1000) < 0.3, 0.0, generator.exponential(size=1000))
+    for offset in (0.0, 0.37, 1.0):
+        edges = np.cumsum(weights)
+        marks = np.minimum((np.arange(n) + offset) * (edges[-1] / max(n, 1)), np.nextafter(edges[-1], 0.0))
+        found = systematic(weights, n, offset)
+        assert np.array_equal(found, np.searchsorted(edges, marks, side="right"))
+        assert (weights[found] > 0).all()
+
+
+def test_a_mark_on_an_edge_picks_what_comes_after_it() -> None:
+    assert systematic(np.array([1.0, 0.0, 1.0]), 2, 0.0).tolist() == [0, 2]
+
+
+def test_rounding_carries_no_mark_beyond_the_last_weight() -> None:
+    weights = np.append(np.full(999, 0.1), [0.0, 0.0])
+    assert systematic(weights, 7, 1.0).max() == 998
+
+
+def test_without_any_weight_no_index_is_picked() -> None:
+    assert marked(np.zeros(3), 2, 0.5).tolist() == [3, 3]
