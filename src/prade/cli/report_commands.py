@@ -1,4 +1,4 @@
-"""The command that answers questions from a release: `answer`."""
+"""The commands that read a release: `answer`, `score`, `report` and `diagnose`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ASKED = ("name", "query", "of", "by")  # columns of a file of questions
 Style = Literal["codes", "labels", "words"]  # values alone, with labels beside them, or with words in their place
+SHOWN = 5  # worst pairs and places
 FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 
 
@@ -433,9 +434,6 @@ def diagnose(
             remark(line)
     facts = {**found.to_dict(), **({"groups": table.to_pylist()} if by_group else {})}
     result(facts, text_table(table.to_pylist()))
-
-
-SHOWN = 5  # worst pairs and places
 
 
 def evaluation_in_words(found: Evaluation) -> str:

@@ -20,6 +20,8 @@ from prade.queries.asked import statistic_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from prade.planning.plan import Plan
+
 
 def count_table(found: CellCounts, basis: Basis, cells: Mapping[str, Any] | None = None) -> pa.Table:
     """Counts of cells: one row per group and cell. `cells` has the columns that tell a group's cells apart."""
@@ -105,13 +107,6 @@ def _table(
 
 
 # ---------------------------------------------------------------------- texts for readers
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from prade.data.declare.column import Column
-    from prade.planning.plan import Plan
 
 
 def described_columns(plan: Plan, columns: Iterable[str], by: str | Sequence[str] = ()) -> list[Column]:

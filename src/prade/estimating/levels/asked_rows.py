@@ -29,6 +29,7 @@ from prade.queries.query import Expression, Query, possible, simplified
 if TYPE_CHECKING:
     from prade.estimating.levels.distributions import Distributions
     from prade.planning.plan import Plan
+    from prade.queries.parts import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +161,6 @@ def need_numbers(estimates: Distributions, column: str) -> Floats:
 # summed      the same, in smaller groups that make up these
 # model       not counted as such: the answer follows from other tables and from the public rows
 
-
-if TYPE_CHECKING:
-    from prade.planning.plan import Plan
-    from prade.queries.parts import Part
 
 Basis = Literal["measured", "summed", "model"]
 
