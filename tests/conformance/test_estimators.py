@@ -15,7 +15,7 @@ from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
 from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
-from prade.queries.workload import Cells, Predicate, RowCells
+from prade.queries.workload import Cells, Predicate
 from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 4, "c": 2, "d": 3})
@@ -349,11 +349,6 @@ def test_part_of_another_schema(estimator, prior):
     other = Schema.from_mbi({"a": 5})
     with pytest.raises(WorkloadError, match="made for 5 codes in column 'a'"):
         estimator.fit(prior, [Measurement(Marginal.of(other, ["a"]), [1] * 5, 1.0)], TOTAL)
-
-
-def test_rows_of_another_support(estimator, prior):
-    with pytest.raises(WorkloadError, match="bound to a support of 3 rows"):
-        estimator.fit(prior, [Measurement(RowCells([0, 1, 1], 2), [1, 2], 1.0)], TOTAL)
 
 
 def test_layout_of_another_prior_or_other_parts(estimator, prior, measurements):

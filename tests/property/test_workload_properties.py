@@ -2,7 +2,6 @@
 
 import itertools
 import operator
-from collections import Counter
 
 import numpy as np
 from hypothesis import given, settings
@@ -13,7 +12,7 @@ from prade.data.public.joint import Joint
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from prade.queries.query import backticked, expect, parse
-from prade.queries.workload import Cells, Predicate, RowCells, Workload
+from prade.queries.workload import Cells, Predicate, Workload
 
 law = settings(derandomize=True, deadline=None, max_examples=150)
 
@@ -65,7 +64,7 @@ def cells_with_values(draw, column):
     code = draw(st.integers(0, column.size - 1))
     if column.missing and code == column.size - 1:
         return code, None
-    if column.kind == "categorical":
+    if not (column.numeric or column.groups):
         return code, column.values[code]
     low = column.edges[code - 1] if code else column.edges[0] - 5
     high = column.edges[code] if code < len(column.edges) else column.edges[-1] + 5
@@ -82,17 +81,17 @@ def comparisons(draw, column):
         wanted = draw(st.booleans())
         word = draw(st.sampled_from(["missing", "null", "NULL"]))
         return f"{name} is {'' if wanted else 'not '}{word}", lambda value: (value is None) == wanted
-    if column.kind == "numeric" and column.integer and len(column.edges) > 1 and draw(st.integers(0, 3)) == 0:
+    if column.numeric and column.integer and len(column.edges) > 1 and draw(st.integers(0, 3)) == 0:
         low, high = int(column.edges[0]), int(column.edges[-1]) - 1
         inside, words = draw(st.booleans()), draw(st.sampled_from(["between {} and {}", "BETWEEN {} AND {}"]))
         text = f"{name} {'' if inside else 'not '}{words.format(low, high)}"
         return text, lambda value: value is not None and (low <= value <= high) == inside
-    if column.kind == "categorical" and draw(st.booleans()):
+    if not (column.numeric or column.groups) and draw(st.booleans()):
         listed = draw(st.lists(st.sampled_from(column.values), min_size=1, max_size=3))
         inside = draw(st.booleans())
         text = f"{name} {'in' if inside else 'not in'} [{', '.join(map(repr, listed))}]"
         return text, lambda value: value is not None and (value in listed) == inside
-    if column.kind == "categorical":
+    if not (column.numeric or column.groups):
         symbols = list(COMPARE) if isinstance(column.values[0], int) else ["==", "!="]
         symbol, bound = draw(st.sampled_from(symbols)), draw(st.sampled_from(column.values))
     else:
@@ -196,24 +195,21 @@ def test_every_part_is_a_function_into_its_cells(data):
 @given(st.data())
 def test_a_matrix_is_split_without_loss(data):
     schema = data.draw(schemas())
-    on_support = data.draw(st.booleans())
-    support = data.draw(joints(schema)) if on_support else None
     everything = domain(schema)
-    codes = everything if support is None else support.codes
-    width = len(next(iter(codes.values())))
+    width = len(next(iter(everything.values())))
     bits = st.lists(st.booleans(), min_size=width, max_size=width)
     matrix = np.array(data.draw(st.lists(bits, min_size=1, max_size=8)))
-    workload = Workload.matrix(schema, matrix, support=support)
+    workload = Workload.matrix(schema, matrix)
     assert workload.n_queries == len(matrix)
-    again = [workload[part].cells(schema, codes) == cell for part, cell in workload.origin]
+    again = [workload[part].cells(schema, everything) == cell for part, cell in workload.origin]
     np.testing.assert_array_equal(np.array(again), matrix)
-    joint = data.draw(joints(schema)) if support is None else support
-    weights = joint.weights if on_support else joint.project(schema.coded).ravel()
+    joint = data.draw(joints(schema))
+    weights = joint.project(schema.coded).ravel()
     np.testing.assert_allclose(workload.in_order(workload.answer(joint)), matrix @ weights, atol=1e-12)
     # no split has fewer parts than the most crowded point has queries, nor more than there are queries
     assert max(1, matrix.sum(axis=0).max()) <= len(workload) <= len(matrix)
     assert workload.per_row == matrix.sum(axis=0).max()
-    assert all(isinstance(part, RowCells if on_support else Cells) for part in workload)
+    assert all(isinstance(part, Cells) for part in workload)
 
 
 @law
@@ -240,34 +236,6 @@ def test_a_proof_of_disjointness_column_by_column_is_never_wrong(data):
     for i, j in itertools.combinations(range(3), 2):
         assert claimed[i, j] == claimed[j, i]
         assert claimed[i, j] or not (masks[i] & masks[j]).any()
-
-
-@law
-@given(st.data())
-def test_ranges_are_sums_of_the_marginal_in_fewest_parts(data):
-    ordered = columns("A").filter(lambda column: column.kind == "numeric" or column.value_type == "int")
-    schema = Schema([data.draw(ordered)])
-    joint = data.draw(joints(schema))
-    column = schema["A"]
-    mass = joint.project(["A"])[: column.present]
-    if column.kind == "categorical":
-        mass = mass[np.argsort(column.values)]
-    bins = len(mass)
-    every = Workload.all_ranges(schema, "A")
-    pairs = [(i, j) for i in range(bins) for j in range(i + 1, bins + 1)]
-    np.testing.assert_allclose(every.in_order(every.answer(joint)), [mass[i:j].sum() for i, j in pairs], atol=1e-12)
-    prefixes = Workload.prefixes(schema, "A")
-    np.testing.assert_allclose(prefixes.in_order(prefixes.answer(joint)), np.cumsum(mass), atol=1e-12)
-    # the same by values: every range that the caller may write down
-    bounds = sorted(column.values) if column.kind == "categorical" else [None, *column.edges]
-    chosen = data.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=6))
-    asked = [(bounds[i], bounds[j] if j < bins else None) for i, j in chosen]
-    ranges = Workload.ranges(schema, "A", asked)
-    np.testing.assert_allclose(ranges.in_order(ranges.answer(joint)), [mass[i:j].sum() for i, j in chosen], atol=1e-12)
-    for workload, intervals in ((every, pairs), (ranges, chosen), (prefixes, [(0, j + 1) for j in range(bins)])):
-        crowd = Counter(point for i, j in intervals for point in range(i, j))
-        assert len(workload) == max(crowd.values())
-        assert workload.per_row == max(crowd.values())
 
 
 # ------------------------------------------------------------------ sensitivity
@@ -297,16 +265,3 @@ def test_no_person_moves_the_counts_further_than_the_sensitivity(data):
     assert np.abs(moves).sum(axis=1).max() == workload.sensitivity(Unit(max_rows))
     furthest = np.linalg.norm(moves, axis=1).max()
     np.testing.assert_allclose(furthest, workload.sensitivity(Unit(max_rows), norm=2), rtol=1e-12)
-
-
-@law
-@given(st.data())
-def test_support_rows_and_column_parts_together_are_bounded(data):
-    schema = data.draw(schemas(most=2))
-    support = data.draw(joints(schema))
-    rows = len(support)
-    bits = st.lists(st.booleans(), min_size=rows, max_size=rows)
-    matrix = np.array(data.draw(st.lists(bits, min_size=1, max_size=4)))
-    workload = Workload.matrix(schema, matrix, support=support) + Workload(schema, [data.draw(parts(schema))])
-    satisfied = sum((part.cells(schema, support.codes) < part.n_cells).astype(int) for part in workload)
-    assert satisfied.max() <= workload.per_row <= matrix.sum(axis=0).max() + 1

@@ -68,4 +68,5 @@ def write_manifest(place: Path, plan: Plan) -> None:
     """A manifest that fits the folder's files."""
     files = {name: file_hash(place / name) for name in (PLAN, MEASUREMENTS)}
     content = {"format": 1, "plan": plan.hash, "dataset": plan.dataset, "entry": 1, "made": "2030-01-31"}
-    (place / MANIFEST).write_text(sealed_text({**content, "files": files}))
+    head = {"ledger": "00", "number": 2, "hash": "00"}
+    (place / MANIFEST).write_text(sealed_text({**content, "files": files, "head": head}))

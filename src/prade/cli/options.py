@@ -236,6 +236,9 @@ def said_paths(files: PublicFiles | None) -> list[str]:
     return list(files.files)
 
 
+QUARTERS = "quarters"  # of a task, told in lines where standard error is not a terminal: the object of the root context
+
+
 @dataclass(frozen=True)
 class Where:
     """What the options say."""
@@ -248,7 +251,8 @@ class Where:
         """The execution that the options ask for, with a progress bar, for as long as the block lasts."""
         from prade.core.execution import Execution, cores, progress_bar
 
-        with _executor(self) as executor, progress_bar() as progress:
+        quarters = click.get_current_context().find_root().obj == QUARTERS
+        with _executor(self) as executor, progress_bar(quarters=quarters) as progress:
             yield Execution(1 if self.workers == 1 else cores(), executor, progress)
 
     def options(self) -> list[str]:

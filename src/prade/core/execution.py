@@ -409,10 +409,11 @@ def _need_workers(client: Any, address: str, seconds: float) -> None:
 
 
 @contextmanager
-def progress_bar(*, shown: bool | None = None) -> Iterator[Progress]:
+def progress_bar(*, shown: bool | None = None, quarters: bool = False) -> Iterator[Progress]:
     """The `progress` of an `Execution`: one bar for each task that is reported to it, on terminals only.
 
-    `shown` says whether to show the bars; by default they appear if standard error is a terminal.
+    `shown` says whether to show the bars; by default they appear if standard error is a terminal. With `quarters`, a
+    line is printed after each quarter of a task where bars are not shown. How many rows there are shows in neither.
 
     >>> with progress_bar() as progress:
     ...     progress("estimating", 1, 2)
@@ -429,11 +430,16 @@ def progress_bar(*, shown: bool | None = None) -> Iterator[Progress]:
         rich.TimeElapsedColumn(),
     )
     tasks: dict[str, rich.TaskID] = {}
+    reached: dict[str, int] = {}  # quarters
     with rich.Progress(*columns, console=console, disable=not visible) as bars:
 
         def progress(task: str, done: float, total: float) -> None:
             if task not in tasks:
                 tasks[task] = bars.add_task(task, total=total)
+            passed = int(4 * min(done / total, 1)) if total else 4
+            if quarters and not visible and passed > reached.get(task, 0):
+                reached[task] = passed
+                console.print(f"  {task} {25 * passed} %", highlight=False)
             bars.update(tasks[task], completed=min(done, total), total=total)
 
         yield progress

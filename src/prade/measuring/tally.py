@@ -58,11 +58,6 @@ class Tally:
             raise WorkloadError("there is no part to count; give at least one")
         for part in self._all_parts:
             part.check(self.schema)
-            if part.rows is not None:
-                raise WorkloadError(
-                    f"part {part.name!r} is bound to the rows of one support, so private rows have no cell in it; "
-                    "use a marginal, cells or a query instead"
-                )
         if (counts := sum(_sizes(self.listed, self.parts))) > MOST_COUNTS:
             raise WorkloadError(
                 f"the parts have {counts:,} counts in all groups together, more than the {MOST_COUNTS:,} that fit in "

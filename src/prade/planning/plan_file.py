@@ -133,7 +133,7 @@ def _part_to_value(part: Part) -> Any:
             return {"queries": [query.text for query in part.queries]}
         case Cells():
             return {"columns": list(part.columns), "cells": part.table.tolist(), "labels": list(part.cell_labels)}
-    raise WorkloadError(f"part {part.name!r} is bound to the rows of one support and cannot be in a plan")
+    raise WorkloadError(f"part {part.name!r} cannot be in a plan")
 
 
 # ---------------------------------------------------------------------- reading
@@ -154,9 +154,7 @@ def content_of_toml(text: str) -> Content:
     with within("unit"):
         unit = Unit.from_dict(_table(document["unit"], "unit"))
     groups = _groups(_table(document.get("groups", {}), "groups"))
-    if "settings" in document:
-        document["settings"] = settings_of_file(_table(document["settings"], "settings"))
-    settings, expected = _record(document, "settings", Settings), _expected(document)
+    settings, expected = _settings(document), _expected(document)
     public = _public(_table(document["public"], "public")) if "public" in document else None
     invariants = invariants_of(document.get("invariant", []))
     targets = targets_of_tables(document.get("target", []))
@@ -192,6 +190,19 @@ def _record(document: Mapping[str, Any], key: str, record: type[Record]) -> Reco
             if not isinstance(value, types) or (field.type in ("float", "int") and isinstance(value, bool)):
                 raise DataError(f"{field.name} is {str(value)[:40]!r}; write {words}")
         return record(**table)
+
+
+def _settings(document: Mapping[str, Any]) -> Settings | None:
+    """The settings: a file of this version has all of them, because their usual values change between versions."""
+    if "settings" not in document:
+        return None
+    table = settings_of_file(_table(document["settings"], "settings"))
+    if missing := [field.name for field in fields(Settings) if field.name not in table]:
+        raise DataError(
+            f"settings leave out {', '.join(missing)}: the file was edited, or written by prade before version 0.9. "
+            "This version reads those of 0.9 and later: write all settings, or none"
+        )
+    return _record({"settings": table}, "settings", Settings)
 
 
 def _expected(document: Mapping[str, Any]) -> Expected | None:

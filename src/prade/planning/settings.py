@@ -1,4 +1,7 @@
-"""Settings of the estimation: they cost no budget and may be changed after measuring."""
+"""What a plan says besides its questions: settings of the estimation, and the error that rehearsals lead to expect.
+
+Settings cost no budget and may be changed after measuring.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,20 @@ from prade.core.errors import EstimationError, PradeError
 
 EstimatorName = Literal["map", "two-stage", "ide"]
 PosteriorName = Literal["laplace", "linear"]
-# settings that files of earlier versions leave out, and what they mean
-IN_EARLIER_FILES = {"posterior": "linear", "support": 0, "extra": 0.0, "unseen": False, "change": 0.03, "trust": 1.0}
 MOST_EXTRA = 0.5  # of the prior's weight: with more, it would no longer be the public table's
 
 
 def settings_of_file(written: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in a file of this or an earlier version, with what it leaves out.
+    """The settings in a file.
 
-    Up to version 0.9, `mixture` was the weight of public groups that resemble a group. It is read if it is 0.
+    In version 0.9, `mixture` was the weight of public groups that resemble a group. It is read if it is 0.
     """
     if mixture := written.get("mixture", 0):
         raise EstimationError(
             f"mixture is {mixture!r}: version 0.10 has no priors of groups that resemble each other; remove the line, "
             "and estimate anew"
         )
-    return {**IN_EARLIER_FILES, **{name: value for name, value in written.items() if name != "mixture"}}
+    return {name: value for name, value in written.items() if name != "mixture"}
 
 
 @dataclass(frozen=True)
@@ -127,9 +128,9 @@ class Expected:
     """The expected error: the mean distance of two-way tables (0 to 2), beside that of the public table alone.
 
     `prior` is the error of the public table alone. The improvement on it will be within `spread` of the expected one,
-    and the error within `error_spread` of `error`, about two times in three (`prade.tuning.expectation`); plans of
-    earlier versions have no `error_spread`, which is then 0. The plan's file has these names. `advice` says in plain
-    words what to do. `targets` are the errors of what the task's targets name.
+    and the error within `error_spread` of `error`, about two times in three (`prade.tuning.expectation`). The plan's
+    file has these names. `advice` says in plain words what to do. `targets` are the errors of what the task's targets
+    name.
 
     >>> print(Expected(0.182, 0.011, 0.339, error_spread=0.02))
     expected error 0.182 ± 0.020 (public table alone: 0.339; improvement 0.157 ± 0.011)

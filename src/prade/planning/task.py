@@ -1,7 +1,8 @@
-"""Targets: the tables and statistics that must be right, at which levels, and how much each of them counts.
+"""A task: the private data set, its schema, the budget, the unit of protection, the groups, and targets.
 
-Without targets, a plan is tuned for all two-way tables of the last level. A target names tables, predicates (shares of
-rows) or statistics (means and quantiles), and the levels at which they are wanted. Each has an error:
+Targets are the tables and statistics that must be right, at which levels. Without targets, a plan is tuned for all
+two-way tables of the last level. A target names tables, predicates (shares of rows) or statistics (means and
+quantiles), and the levels at which they are wanted. Each has an error:
 
     table       sum over cells of |true share - estimated share|                                             0 to 2
     predicate   the same for its two cells, the rows that satisfy it and the others                          0 to 2

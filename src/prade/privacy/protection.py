@@ -1,4 +1,8 @@
-"""The unit of protection: what one person can change in the table."""
+"""What is protected, and how well: the unit of protection, what a budget means, and budgets that are too weak.
+
+A budget is weak if its epsilon is above 20, its delta is 1/1000 or more, or its rho implies an epsilon above 20 for
+delta = 10^-6. Before anything is read or spent, the user is told in numbers what such a budget means.
+"""
 
 from __future__ import annotations
 

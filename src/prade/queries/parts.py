@@ -2,7 +2,7 @@
 
 In the paper, a part is a partial workload W_s whose columns sum to at most 1: row j is in one cell c(j) or in none. A
 part consists of column names and lookup tables, not of rows, so the same part can be applied to a support or a domain,
-or turned into counts in a database. (`RowCells` is the exception: it lists the cells of one support's rows.)
+or turned into counts in a database.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class Part(ABC):
     columns: tuple[str, ...]  #: the columns that the part uses
     n_cells: int  #: number of cells
     covers: bool  #: whether every possible row is known to be in some cell
-    rows: int | None = None  #: number of rows, for a part that is bound to the rows of one support
 
     @property
     @abstractmethod
@@ -52,7 +51,7 @@ class Part(ABC):
 
     @abstractmethod
     def inside(self, schema: Schema) -> Mask:
-        """Which points of the domain are in some cell: one axis per column (for `RowCells`, one axis of rows)."""
+        """Which points of the domain are in some cell: one axis per column."""
 
     @abstractmethod
     def labels(self, schema: Schema) -> list[str]:
@@ -207,56 +206,6 @@ class Predicate(Part):
 
     def _content(self) -> tuple[Any, ...]:
         return self.queries
-
-
-class RowCells(Part):
-    """A list of the cells of one support's rows, for queries that are known only row by row.
-
-    It can be applied to that support only: `rows` is its length, and `columns` is empty because rows with equal codes
-    may be in different cells.
-    """
-
-    row_cells: NDArray[Any]
-    rows: int
-    cell_labels: tuple[str, ...]
-
-    def __init__(self, cells: ArrayLike, n_cells: int, labels: Sequence[str] = ()) -> None:
-        listed = _lookup(cells, n_cells, "the list of row cells")
-        self._settle(
-            columns=(),
-            row_cells=listed,
-            rows=len(listed),
-            n_cells=int(n_cells),
-            covers=bool((listed < n_cells).all()),
-            cell_labels=_cell_labels(labels, n_cells),
-        )
-
-    @property
-    def name(self) -> str:
-        shown = f"{self.n_cells} cells" if self.n_cells > 1 else "1 cell"
-        return f"{shown} of {self.rows} rows #{_digest(*self._content())}"
-
-    def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
-        rows = len(next(iter(codes.values()), ()))
-        if rows != self.rows:
-            raise WorkloadError(
-                f"part {self.name!r} is bound to a support of {self.rows:,} rows, got {rows:,} rows; "
-                "use the support that it was made for"
-            )
-        return self.row_cells
-
-    def inside(self, schema: Schema) -> Mask:
-        inside: Mask = self.row_cells < self.n_cells
-        return inside
-
-    def labels(self, schema: Schema) -> list[str]:
-        return list(self.cell_labels)
-
-    def check(self, schema: Schema) -> None:
-        """Accept any schema; `cells` checks the number of rows."""
-
-    def _content(self) -> tuple[Any, ...]:
-        return self.n_cells, self.cell_labels, self.row_cells.tobytes()
 
 
 def column_names_of(columns: Sequence[str]) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
-"""The text of a query, rewritten as one line of Python that holds the same comparisons.
+"""Predicate queries written as text: ``"AGEP >= 65 and SEX == 2"``.
 
-SQL's way to write things is accepted besides Python's: AND, OR, NOT, IN and IS in any case, & and |, a single =, <>,
-BETWEEN. Each is replaced by what it means, so that one parser reads all of them. A word that is the name of a
-column stays that column, whatever it means elsewhere.
+A query is a 0/1 function of one row. SQL's spellings (AND, IN, IS in any case, & and |, a single =, <>, BETWEEN) are
+first rewritten as Python's; a word that is the name of a column stays that column. Python's own parser reads the text,
+and a reader then accepts a short list of forms; nothing is ever evaluated as code. Each comparison becomes a Boolean
+table over the codes of one column, so a query is answered by table lookups joined by and, or and not.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, SchemaError, WorkloadError, closest
-from prade.data.comparison import codes_satisfying
-from prade.data.declare.column import some_of
+from prade.data.declare.kinds import some_of
+
+if TYPE_CHECKING:
+    from prade.data.declare.schema import Column, Schema
+    from prade.data.public.joint import Joint
 
 ALLOWED = (
     "a query compares columns with values (AGEP >= 65, 20 <= AGEP < 65, AGEP between 20 and 64, SEX == 2, "
@@ -258,10 +262,6 @@ def possible(expression: Expression, negated: bool = False) -> dict[str, Mask]:
 # ---------------------------------------------------------------------- queries
 
 
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Column, Schema
-    from prade.data.public.joint import Joint
-
 Value = bool | int | float | str
 # Which codes satisfy a comparison that a query makes, and the comparison itself: column, symbol, value, and whether the
 # query negates it.
@@ -370,7 +370,7 @@ class Query:
 
 def exactly(column: Column, symbol: str, value: Value, negated: bool) -> tuple[str, Value, Mask]:
     """The comparison as it is written; a WorkloadError if codes cannot decide it."""
-    return symbol, value, codes_satisfying(column, symbol, value)
+    return symbol, value, column.satisfying(symbol, value)
 
 
 def parse(text: str, schema: Schema, compare: Compare = exactly) -> Query:

@@ -1,12 +1,13 @@
-"""Colouring 0/1 queries so that no row satisfies two queries of the same colour; each colour becomes a part.
+"""Workloads: the queries to be answered, as a list of parts over one schema.
 
-The fewer the colours, the fewer the parts to measure and fit. Every function returns one colour per query; colours are
-numbered in order of first appearance.
+Any set of 0/1 queries W can be split into parts in which each row is in at most one cell: queries are coloured so that
+no row satisfies two of the same colour, and each colour becomes a part. The fewer the colours, the fewer the parts to
+measure and fit. Nothing is lost: `origin` records which cell each of the caller's queries became, and `in_order` puts
+answers back into the caller's order. How many queries one row can satisfy determines the sensitivity.
 """
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,38 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from prade.core.arrays import mass_per_cell
 from prade.core.errors import WorkloadError, names_of
-from prade.data.comparison import codes_satisfying
 from prade.privacy.protection import Unit
-from prade.queries.parts import MAX_ENUMERATED, Cells, Marginal, Part, Predicate, RowCells, joint_sizes, may_overlap
-from prade.queries.query import Mask, Query, backticked, column_of, parse, shorten
+from prade.queries.parts import MAX_ENUMERATED, Cells, Marginal, Part, Predicate, joint_sizes, may_overlap
+from prade.queries.query import Mask, Query, column_of, parse, shorten
 
-Colours = NDArray[np.int64]
+if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
+    from prade.data.public.joint import Joint
+
+Colours = NDArray[np.int64]  # one of each query, numbered in order of first appearance
 
 _ALL_TAKEN = 2**64 - 1
-
-
-def colour_intervals(starts: Sequence[int], stops: Sequence[int]) -> Colours:
-    """Colour half-open intervals [start, stop) with the fewest possible colours.
-
-    Intervals are taken in order of their starts. Each gets the colour that has been free for longest, and a new colour
-    only if every colour is in use at its start: then that many intervals overlap there, so no colouring needs fewer.
-
-    >>> colour_intervals([0, 2, 1], [2, 3, 3])
-    array([0, 0, 1])
-    """
-    colours = np.zeros(len(starts), dtype=np.int64)
-    in_use: list[tuple[int, int]] = []  # (the point where the colour becomes free, colour)
-    for query in sorted(range(len(starts)), key=lambda each: (starts[each], stops[each])):
-        if starts[query] >= stops[query]:
-            continue  # an empty interval overlaps nothing
-        if in_use and in_use[0][0] <= starts[query]:
-            colour = in_use[0][1]
-            heapq.heapreplace(in_use, (stops[query], colour))
-        else:
-            colour = len(in_use)
-            heapq.heappush(in_use, (stops[query], colour))
-        colours[query] = colour
-    return _renumbered(colours)
+LARGEST_JOINT = 2**20  # cells: larger joint domains are not enumerated
 
 
 def colour_sets(indptr: NDArray[Any], indices: NDArray[Any], n_points: int) -> Colours:
@@ -119,27 +100,16 @@ def _renumbered(colours: Colours) -> Colours:
     return renumbered
 
 
-# ---------------------------------------------------------------------- sensitivity
-
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-
-LARGEST_JOINT = 2**20  # cells: larger joint domains are not enumerated
-
-
 def most_per_row(schema: Schema, parts: Sequence[Part]) -> int:
     """The largest number of queries that one row can satisfy: never too small, and exact where it can be enumerated.
 
     A row is in at most one cell of a part, and in exactly one if the part covers all rows. The other parts are grouped
     so that no two groups share a column. A row's codes in different groups are independent of each other, so the
     maxima of the groups add up. A group's maximum is exact if its joint domain has at most 2**20 cells; a larger group
-    contributes its number of parts. Parts bound to the rows of a support contribute their maximum over these rows: a
-    row outside the support is in none of their cells.
+    contributes its number of parts.
     """
-    free = [part for part in parts if part.rows is None]
-    most = sum(part.covers for part in free)
-    for columns, members in _groups([part for part in free if not part.covers]):
+    most = sum(part.covers for part in parts)
+    for columns, members in _groups([part for part in parts if not part.covers]):
         shape = schema.shape(columns)
         if math.prod(shape) > LARGEST_JOINT:
             most += len(members)
@@ -148,12 +118,6 @@ def most_per_row(schema: Schema, parts: Sequence[Part]) -> int:
         for part in members:
             counts += _aligned(part.inside(schema), part.columns, columns)
         most += int(counts.max())
-    bound = [part for part in parts if part.rows is not None]
-    if bound:
-        per_row = np.zeros(len(bound[0].inside(schema)), dtype=np.int64)
-        for part in bound:
-            per_row += part.inside(schema)
-        most += int(per_row.max())
     return most
 
 
@@ -174,16 +138,6 @@ def _aligned(table: NDArray[Any], own: Sequence[str], columns: Sequence[str]) ->
     axes = sorted(range(len(own)), key=lambda axis: columns.index(own[axis]))
     lengths = dict(zip(own, table.shape, strict=True))
     return table.transpose(axes).reshape([lengths.get(name, 1) for name in columns])
-
-
-# ---------------------------------------------------------------------- workloads
-
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Column, Schema
-    from prade.data.public.joint import Joint
-
-__all__ = ["Cells", "Marginal", "Part", "Predicate", "RowCells", "Workload"]
 
 
 class Workload(Sequence[Part]):
@@ -208,12 +162,6 @@ class Workload(Sequence[Part]):
             if not isinstance(part, Part):
                 raise WorkloadError(f"a workload is a list of Part objects, got {shorten(repr(part))}")
             part.check(schema)
-        bound = sorted({part.rows for part in self._parts if part.rows is not None})
-        if len(bound) > 1:
-            raise WorkloadError(
-                f"the parts are bound to supports of different lengths, {bound} rows; bind all to the same support"
-            )
-        self._rows = bound[0] if bound else None
         self._starts = np.cumsum([0, *(part.n_cells for part in self._parts)])
         # None stands for the natural order, because a marginal may have more cells than fit in memory.
         self._positions = None if origin is None else _positions(origin, self._starts)
@@ -236,65 +184,6 @@ class Workload(Sequence[Part]):
         return cls.marginals(schema, itertools.combinations(names, k))
 
     @classmethod
-    def ranges(cls, schema: Schema, column: str, bounds: Iterable[tuple[Any, Any]]) -> Workload:
-        """One query low <= column < high for each pair (low, high); None leaves an end open. Missing is in no range.
-
-        The bounds must be edges of bins. Ranges that do not overlap share a part, and the number of parts is minimal.
-        """
-        declared = column_of(schema, column)
-        order = _value_order(declared)
-        intervals, labels = [], []
-        for pair in bounds:
-            low, high = _pair(column, pair)
-            inside = np.ones(declared.size, dtype=np.bool_)  # including missing, which `order` leaves out
-            if low is not None:
-                inside &= codes_satisfying(declared, ">=", low)
-            if high is not None:
-                inside &= codes_satisfying(declared, "<", high)
-            positions = np.flatnonzero(inside[order])
-            intervals.append((int(positions[0]), int(positions[-1]) + 1) if len(positions) else (0, 0))
-            labels.append(_range_label(column, low, high))
-        return cls._intervals(schema, declared, intervals, labels)
-
-    @classmethod
-    def all_ranges(cls, schema: Schema, column: str) -> Workload:
-        """Every range of adjacent bins (or ordered values) of a column: m (m + 1) / 2 queries for m bins."""
-        declared = column_of(schema, column)
-        m = len(_value_order(declared))
-        return cls._intervals(schema, declared, [(i, j + 1) for i in range(m) for j in range(i, m)])
-
-    @classmethod
-    def prefixes(cls, schema: Schema, column: str) -> Workload:
-        """The cumulative distribution of a column: one query for all values up to each bin."""
-        declared = column_of(schema, column)
-        m = len(_value_order(declared))
-        return cls._intervals(schema, declared, [(0, j + 1) for j in range(m)])
-
-    @classmethod
-    def _intervals(
-        cls, schema: Schema, column: Column, intervals: list[tuple[int, int]], labels: Sequence[str] = ()
-    ) -> Workload:
-        _require(intervals, "ranges")
-        order, bins = _value_order(column), column.cell_texts()
-        name = backticked(column.name)
-
-        def label(start: int, stop: int) -> str:
-            first, last = bins[order[start]], bins[order[stop - 1]]
-            return f"{name} {first}" if stop - start == 1 else f"{name} {first} to {last}"
-
-        texts = list(labels) or [label(*interval) for interval in intervals]
-
-        def part(members: NDArray[Any]) -> Part:
-            table = np.full(column.size, len(members))
-            for cell, query in enumerate(members):
-                start, stop = intervals[query]
-                table[order[start:stop]] = cell
-            return Cells([column.name], table, len(members), [texts[query] for query in members])
-
-        starts, stops = zip(*intervals, strict=True)
-        return cls._coloured(schema, colour_intervals(starts, stops), part)
-
-    @classmethod
     def queries(cls, schema: Schema, queries: Iterable[str | Query]) -> Workload:
         """Predicates such as "AGEP >= 65 and SEX == 2"; provably disjoint ones can share a part."""
         if isinstance(queries, str):
@@ -306,25 +195,19 @@ class Workload(Sequence[Part]):
         )
 
     @classmethod
-    def matrix(cls, schema: Schema, matrix: Any, support: Joint | None = None) -> Workload:
-        """Any 0/1 matrix, dense or scipy sparse, with one row per query.
+    def matrix(cls, schema: Schema, matrix: Any) -> Workload:
+        """Any 0/1 matrix, dense or scipy sparse, with one row per query; a row of zeros has the answer 0.
 
-        The matrix has one column for each row of `support` or, without a support, for each cell of the full domain of
-        the schema's coded columns (in C order). A row of zeros is a query whose answer is 0.
+        The matrix has one column for each cell of the full domain of the schema's coded columns (in C order).
         """
-        from scipy import sparse
-
-        width = schema.domain_size(schema.coded) if support is None else len(support)
-        rows = _zero_one(sparse, matrix, width, "cells of the full domain" if support is None else "support rows")
+        width = schema.domain_size(schema.coded)
+        rows = _zero_one(matrix, width)
 
         def part(members: NDArray[Any]) -> Part:
             chosen = rows[members]
             table = np.full(width, len(members))
             table[chosen.indices] = np.repeat(np.arange(len(members)), np.diff(chosen.indptr))
-            labels = [f"query {query}" for query in members]
-            if support is None:
-                return Cells(schema.coded, table, len(members), labels)
-            return RowCells(table, len(members), labels)
+            return Cells(schema.coded, table, len(members), [f"query {query}" for query in members])
 
         return cls._coloured(schema, colour_sets(rows.indptr, rows.indices, width), part)
 
@@ -358,11 +241,6 @@ class Workload(Sequence[Part]):
         positions = np.arange(self.n_queries) if self._positions is None else self._positions
         part = np.searchsorted(self._starts, positions, side="right") - 1
         return np.stack([part, positions - self._starts[part]], axis=1)
-
-    @property
-    def rows(self) -> int | None:
-        """Length of the support that the workload is bound to; None if it can be applied to any rows."""
-        return self._rows
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -423,8 +301,8 @@ class Workload(Sequence[Part]):
         return hash((self._schema, self._parts))
 
     def __repr__(self) -> str:
-        where = ", ".join(self.columns) or f"{self._rows} rows"
-        return f"Workload({len(self._parts)} parts, {self.n_queries} queries on {shorten(where)})"
+        where = shorten(", ".join(self.columns))
+        return f"Workload({len(self._parts)} parts, {self.n_queries} queries on {where})"
 
     # ---------------------------------------------------------------- answers
 
@@ -492,39 +370,11 @@ def _positions(origin: ArrayLike, starts: NDArray[np.int64]) -> NDArray[np.int64
     return positions
 
 
-def _value_order(column: Column) -> NDArray[np.int64]:
-    """The codes of the column's values from smallest to largest, without missing."""
-    if column.kind == "numeric":
-        return np.arange(column.present)
-    if column.value_type not in ("int", "float"):
-        raise WorkloadError(
-            f"the values of column {column.name!r} are not numbers, so they have no order; use a marginal or predicates"
-        )
-    return np.argsort(np.array(column.values), kind="stable")
-
-
-def _pair(column: str, pair: Any) -> tuple[Any, Any]:
-    try:
-        low, high = pair
-        rising = low is None or high is None or bool(low < high)
-    except (TypeError, ValueError):
-        raise WorkloadError(f"a range of {column!r} must be a pair (low, high), got {shorten(repr(pair))}") from None
-    if not rising:
-        raise WorkloadError(f"the range ({low!r}, {high!r}) of {column!r} is empty; low must be below high")
-    return low, high
-
-
-def _range_label(column: str, low: Any, high: Any) -> str:
-    name = backticked(column)
-    if low is None and high is None:
-        return f"{name} is not missing"
-    if low is None:
-        return f"{name} < {high}"
-    return f"{name} >= {low}" if high is None else f"{low} <= {name} < {high}"
-
-
-def _zero_one(sparse: Any, matrix: Any, width: int, what: str) -> Any:
+def _zero_one(matrix: Any, width: int) -> Any:
     """The matrix as compressed sparse rows with sorted indices; refused unless it is 0/1 and of the right width."""
+    from scipy import sparse
+
+    what = "cells of the full domain"
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix)
         if matrix.dtype.kind not in "biuf":

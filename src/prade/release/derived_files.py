@@ -1,6 +1,27 @@
-"""Names of the files that are added to a release's folder after measuring.
+"""Files derived from a release and kept in its folder, each with a record of checksums; batches of unfinished runs.
 
-Those that are derived from the release have records (`prade.release.derived_files`); the file of labels has none.
+    estimates.json      the record of estimates.parquet and support.parquet, which belong together
+    synthetic.json      the record of synthetic.parquet, or of all files in the folder synthetic
+    weights.json        the record of weights.npy, and of the estimates that it was made from
+    carried.json        the record of carried.parquet, the public table of the next release
+
+A record is sealed JSON, like `release.json`: the hashes of its files and that of the release they were made from. It is
+removed before its files are written and written after them, so files without a record are ignored and made again. A
+file that does not match its record is damaged and is refused before anything in it is read.
+
+Finished batches of a long run stay on disk until all of it is done, so that a run that was killed goes on where it was:
+
+    with FinishedBatches.open(release.path / "unfinished-rows", key) as finished:
+        for batch in batches:                                        # "0-17", say: letters, digits and hyphens
+            if (path := finished.path(batch)) is None:               # None: not finished yet
+                with keep_batch(finished.folder, batch, ".parquet") as temporary:
+                    write_table(rows_of(batch), temporary)           # here, or on a worker that sees the folder
+        ...                                                          # make the results from finished.path(batch)
+        finished.remove()
+
+`key` is a fingerprint of all that the batches depend on: release, public rows, settings, seed, versions (`run_key`).
+Batches of another key are removed. A batch is written beside its name and renamed when it is complete; its name has
+its checksum, so a damaged one counts as not finished. A second run on the same release takes a folder of its own.
 """
 
 from __future__ import annotations
@@ -31,9 +52,9 @@ ESTIMATES, SUPPORT, SYNTHETIC = "estimates.parquet", "support.parquet", "synthet
 WEIGHTS = "weights.npy"
 CARRIED = "carried.parquet"  # the public table of the next release
 SUPPORT_FOR_WORKERS = "support.arrow"  # in the folder of a run that is not complete
-UNFINISHED_ESTIMATES = "unfinished-estimates"  # a folder (`prade.release.derived_files`)
+UNFINISHED_ESTIMATES = "unfinished-estimates"  # a folder of finished batches
 SYNTHETIC_PARTS = "synthetic"  # a folder: synthetic rows as a data set of several parquet files
-UNFINISHED_ROWS = "unfinished-rows"  # a folder (`prade.release.derived_files`)
+UNFINISHED_ROWS = "unfinished-rows"  # a folder of finished batches
 
 
 # ---------------------------------------------------------------------- records

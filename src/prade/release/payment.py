@@ -1,7 +1,11 @@
-"""What a run has spent: every failure of a run ends with it.
+"""Who pays for a run: what it has spent, and the releases beside it that the ledger does not have on record.
 
-The sentence is a note of the exception (`BaseException.add_note`), so that it also goes with interruptions and with
-errors of other libraries. Python shows notes below an error's message, and the command line ends its message with it.
+Every failure of a run states what it has spent, as a note of the exception (`BaseException.add_note`), so that it also
+goes with interruptions and with errors of other libraries.
+
+A ledger cannot know that it was deleted or replaced by an old copy. The releases can tell: each names the ledger that
+paid for it and the head of that ledger's chain. So before a run spends, the ledger must have on record every release
+of the same data set that lies next to the new one.
 """
 
 from __future__ import annotations

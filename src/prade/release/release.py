@@ -1,4 +1,14 @@
-"""A noisy answer as a value: the question's part, the noisy counts, and the law of their noise."""
+"""A release: the folder that measuring writes, from which estimates, samples and reports are made.
+
+    plan.toml               what was asked
+    measurements.parquet    the noisy counts: level, group, part, cell, label, law, scale, noisy
+    release.json            versions, hashes of the two files above, and the ledger's head when it paid for the release
+    ledger.json             the cost, what remains, the privacy promise, and the ledger's head after the payment
+    labels.toml             if titles and labels were given later: the plan's schema with them
+
+The two JSON files end with a seal, the hash of the rest of the file. Nothing in the folder is private. It is written
+under another name and renamed once it is complete.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +44,10 @@ from prade.privacy.ledger.records import Claim
 from prade.privacy.noise_law import LAPLACE, NoiseLaw, noise_law
 
 if TYPE_CHECKING:
-    from prade.queries.workload import Part
+    import pyarrow as pa
+
+    from prade.diagnosis.diagnose import Diagnosis
+    from prade.queries.parts import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +130,6 @@ class Measurement:
 
 
 # ---------------------------------------------------------------------- the release
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from prade.diagnosis.diagnose import Diagnosis
 
 
 FORMAT = 1

@@ -1,4 +1,4 @@
-"""The terms of a run: who pays, how its plan is chosen, what is allowed."""
+"""The terms of a run: who pays, how its plan is chosen, what is allowed; its saved plan and its drafted schema."""
 
 from __future__ import annotations
 

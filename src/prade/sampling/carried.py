@@ -167,12 +167,17 @@ def learned_change(estimates: Estimates) -> float | None:
 # ---------------------------------------------------------------------- rows and weights
 
 
-def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
-    """Public rows for every group of the last level, with the group's values and the rows' weights."""
+def carried_rows(
+    estimates: Estimates, public: PublicTable, most: int = MOST_ROWS, fewest: int = FEWEST_ROWS
+) -> pa.Table:
+    """Public rows for every group of the last level, with the group's values and the rows' weights.
+
+    There are about `most` in all, and at least `fewest` for each group.
+    """
     import pyarrow as pa
 
     prior, totals = estimates.support.public.prior, estimates.totals
-    number = max(MOST_ROWS // max(int((totals > 0).sum()), 1), FEWEST_ROWS)
+    number = max(most // max(int((totals > 0).sum()), 1), fewest)
     order = ordering(prior.codes, prior.schema)
     parts = dict.fromkeys([*Workload.all_marginals(prior.schema, 1).parts, *estimates.levels[-1].parts])
     tables = [(part.cells(prior.schema, prior.codes), part.n_cells) for part in parts]

@@ -76,3 +76,12 @@ def test_nothing_is_written_where_there_is_no_terminal(capsys):
         progress("estimating", 1, 2)
     out = capsys.readouterr()
     assert (out.out, out.err.strip()) == ("", "")
+
+
+def test_lines_tell_quarters_where_there_is_no_terminal(capsys):
+    with progress_bar(quarters=True) as progress:
+        for done in range(1, 11):
+            progress("estimating", done, 10)
+        progress("sampling", 3, 3)
+    said = [line.strip() for line in capsys.readouterr().err.splitlines() if line.strip()]
+    assert said == ["estimating 25 %", "estimating 50 %", "estimating 75 %", "estimating 100 %", "sampling 100 %"]

@@ -21,7 +21,7 @@ from prade.estimating.levels.added_rows import ShownCell, shown_cells, with_extr
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.invariants import rules_of
-from prade.planning.settings import IN_EARLIER_FILES, Settings
+from prade.planning.settings import Settings
 from prade.queries.parts import Marginal
 from prade.sampling.table import sample_groups
 from worlds.plans import plan_of
@@ -213,7 +213,6 @@ def test_nothing_is_added_where_nothing_is_shown_or_wanted():
         plain = Estimates.of(release, PUBLIC, replace(settings, unseen=False))
         assert found.public is PUBLIC
         assert np.array_equal(found.weights(1, 0), plain.weights(1, 0))
-    assert Settings(**{**vars(Settings()), **IN_EARLIER_FILES}).unseen is False
 
 
 @pytest.mark.parametrize("epsilon", [20, Fraction(1, 1000)])

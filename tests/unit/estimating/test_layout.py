@@ -13,7 +13,7 @@ from prade.data.public.joint import Coded, Prior
 from prade.estimating.kernels import choose_bundles
 from prade.estimating.layout import Layout
 from prade.queries.parts import Marginal
-from prade.queries.workload import Cells, RowCells
+from prade.queries.workload import Cells
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -320,19 +320,6 @@ def test_covariance_of_a_sample_is_close_for_common_and_rare_cells():
 
 
 # ------------------------------------------------------------------ unusual workloads
-
-
-def test_rows_listed_by_hand():
-    prior = random_prior(np.random.default_rng(3))
-    rows = len(prior)
-    part = RowCells(np.arange(rows) % 3, 2)  # every third row in no cell
-    layout = Layout(prior, Workload(prior.schema, [part]))
-    assert layout.rows == 3
-    expected = np.array([prior.weights[i::3].sum() for i in range(2)])
-    assert layout.prior_masses == pytest.approx(expected)
-    tilted = layout.evaluate(np.array([np.log(2.0), 0.0]))
-    w = prior.weights * np.where(np.arange(rows) % 3 == 0, 2.0, 1.0)
-    assert layout.expand(tilted.normalised()) == pytest.approx(w / w.sum())
 
 
 def test_one_part_of_one_cell_that_covers_everything():

@@ -20,7 +20,7 @@ from prade.measuring.run import measure
 from prade.measuring.source import count, open_source
 from prade.planning.questions import Level
 from prade.privacy.protection import Unit
-from prade.queries.parts import Cells, Marginal, Predicate, RowCells
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 from worlds.plans import ledger_for, plan_of
 
@@ -321,8 +321,6 @@ def test_what_cannot_be_counted_is_refused_by_name():
     with open_source(table) as source:
         with pytest.raises(WorkloadError, match="no part to count"):
             count(source, schema, [])
-        with pytest.raises(WorkloadError, match="bound to the rows of one support"):
-            count(source, schema, [RowCells([0, 1], 2)])
         with pytest.raises(DataError, match="contains a group twice"):
             count(source, schema, [part], {"STATE": [36, 36]})
         with pytest.raises(DataError, match="empty cell in column 'STATE'"):

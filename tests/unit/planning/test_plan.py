@@ -16,7 +16,7 @@ from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from prade.queries.query import parse
-from prade.queries.workload import Cells, Predicate, RowCells, Workload
+from prade.queries.workload import Cells, Predicate, Workload
 
 SCHEMA = Schema.from_mbi({"age": 10, "sex": 2, "town": 5, "size": 4})
 PLACES = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
@@ -403,8 +403,6 @@ def test_asks_refuse():
     for wrong in (None, "age", [marginals("age")], Marginal.of(SCHEMA, "age"), Workload(SCHEMA, [])):
         with pytest.raises(WorkloadError, match="at least one part"):
             Ask(wrong)
-    with pytest.raises(WorkloadError, match="bound to the rows of one support"):
-        Ask(Workload(SCHEMA, [RowCells([0, 1], 2)]))
     with pytest.raises(WorkloadError, match="labels that are not text"):
         Ask(Workload(SCHEMA, [Cells(["sex"], [0, 1], 2, labels=[1, 2])]))
     for share in (-1, "-1/2"):

@@ -14,7 +14,7 @@ from prade.data.public.joint import Joint
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
-from prade.queries.workload import Cells, Predicate, RowCells, Workload
+from prade.queries.workload import Cells, Predicate, Workload
 
 
 class Rows(Joint):
@@ -64,14 +64,6 @@ def test_marginal_cells_are_mixed_radix(schema, rows):
     assert part.labels(schema)[-1] == "AGEP missing, SEX 2"
     assert part.inside(schema).all()
     assert Marginal.of(schema, "SEX") == Marginal(("SEX",), (2,))
-
-
-def test_marginal_type_holds_its_cells():
-    schema = Schema.from_mbi({"a": 255, "b": 256})
-    codes = {"a": np.array([254], dtype=np.uint8), "b": np.array([255], dtype=np.uint8)}
-    assert Marginal.of(schema, ["a"]).cells(schema, codes).dtype == np.uint8
-    assert Marginal.of(schema, ["b"]).cells(schema, codes).dtype == np.uint16
-    assert Marginal.of(schema, ["a", "b"]).cells(schema, codes).tolist() == [254 * 256 + 255]
 
 
 def test_too_large_a_marginal_says_how_large():
@@ -139,8 +131,6 @@ def test_cells_do_not_change_with_the_callers_array(schema):
 def test_tables_are_checked(table, n_cells, message):
     with pytest.raises(WorkloadError, match=message):
         Cells(["SEX"], table, n_cells)
-    with pytest.raises(WorkloadError, match=message):
-        RowCells(table, n_cells)
 
 
 def test_labels_are_one_a_cell():
@@ -197,16 +187,6 @@ def test_predicate_on_a_domain_too_large_to_write_out():
         Predicate(second, third)
 
 
-def test_row_cells_know_only_their_support(schema, rows):
-    part = RowCells([0, 1, 2, 0, 1, 2], n_cells=2)
-    assert (part.rows, part.columns, part.covers) == (6, (), False)
-    assert part.cells(schema, rows.codes).tolist() == [0, 1, 2, 0, 1, 2]
-    with pytest.raises(WorkloadError, match="6 rows, got 2"):
-        part.cells(schema, {"SEX": np.zeros(2, dtype=np.uint8)})
-    with pytest.raises(WorkloadError, match=r"\[2, 6\] rows"):
-        Workload(schema, [part, RowCells([0, 1], 2)])
-
-
 def test_parts_are_values_with_names_by_content(schema):
     def make():
         return [
@@ -219,8 +199,6 @@ def test_parts_are_values_with_names_by_content(schema):
             Cells(["AGEP"], [0, 0, 1, 1, 1], 2, labels=["a", "b"]),
             Predicate(parse("AGEP >= 65", schema)),
             Predicate(parse("AGEP < 18", schema), parse("AGEP >= 65", schema)),
-            RowCells([0, 0, 0, 1, 1], 2),
-            RowCells([0, 0, 1, 1, 1], 2),
         ]
 
     first, second = make(), make()
@@ -245,7 +223,6 @@ def test_marginals_answer_like_project(schema, rows):
     assert workload.columns == ("SEX", "AGEP")
     assert workload.n_queries == 12
     assert workload.labels()[:2] == ["SEX 1", "SEX 2"]
-    assert workload.rows is None
 
 
 def test_all_marginals(schema):
@@ -258,65 +235,6 @@ def test_all_marginals(schema):
     for k in (0, 5, 1.5, True):
         with pytest.raises(WorkloadError, match="from 1 to 4"):
             Workload.all_marginals(schema, k)
-
-
-def test_ranges_in_values(schema, rows):
-    bounds = [(18, 65), (None, 18), (65, None), (0, 40), (None, None), (40, 65)]
-    workload = Workload.ranges(schema, "AGEP", bounds)
-    assert len(workload) == 3  # [18, 40) is in three of them
-    assert all(isinstance(part, Cells) for part in workload)
-    mass = rows.project(["AGEP"])
-    expected = [mass[1:3].sum(), mass[0], mass[3], mass[:2].sum(), mass[:4].sum(), mass[2]]
-    np.testing.assert_allclose(workload.in_order(workload.answer(rows)), expected)
-    assert workload.labels()[:3] == ["18 <= AGEP < 65", "AGEP < 18", "AGEP >= 65"]
-    assert workload.labels()[4] == "AGEP is not missing"
-
-
-def test_ranges_of_listed_numbers_follow_the_numbers_not_the_list(schema, rows):
-    workload = Workload.ranges(schema, "SIZE", [(1, 5), (3, None), (4, 5)])  # listed as 5, 1, 3
-    mass = rows.project(["SIZE"])
-    np.testing.assert_allclose(workload.in_order(workload.answer(rows)), [mass[1] + mass[2], mass[0] + mass[2], 0])
-    prefixes = Workload.prefixes(schema, "SIZE")
-    np.testing.assert_allclose(prefixes.in_order(prefixes.answer(rows)), np.cumsum(mass[[1, 2, 0]]))
-    assert prefixes.labels() == ["SIZE 1", "SIZE 1 to 3", "SIZE 1 to 5"]
-
-
-def test_ranges_of_dates():
-    import datetime
-
-    edges = tuple(datetime.date(2020, month, 1) for month in (1, 2, 3))
-    schema = Schema([Column("day", "numeric", edges=edges)])
-    workload = Workload.ranges(schema, "day", [("2020-01-01", "2020-03-01"), (edges[2], None)])
-    assert workload[0].table.tolist() == [2, 0, 0, 1]
-    assert Workload.all_ranges(schema, "day").n_queries == 10
-
-
-@pytest.mark.parametrize(
-    ("column", "bounds", "message"),
-    [
-        ("AGEP", [], "empty"),
-        ("AGEP", [(65, 18)], "low must be below high"),
-        ("AGEP", [(18, 18)], "low must be below high"),
-        ("AGEP", [(20, 40)], "nearest edges are 18 and 40"),
-        ("AGEP", [(18,)], "pair"),
-        ("AGEP", [18], "pair"),
-        ("AGEP", [("a", 18)], "pair"),
-        ("WORK", [(None, None)], "no order"),
-        ("AGE", [(18, 40)], "did you mean 'AGEP'"),
-    ],
-)
-def test_ranges_refuse(schema, column, bounds, message):
-    with pytest.raises(WorkloadError, match=message):
-        Workload.ranges(schema, column, bounds)
-
-
-def test_all_ranges_and_prefixes_use_as_few_parts_as_possible(schema):
-    ranges = Workload.all_ranges(schema, "AGEP")
-    assert (ranges.n_queries, len(ranges)) == (10, 6)  # a bin in the middle of 4 is in 2 * 3 ranges
-    prefixes = Workload.prefixes(schema, "AGEP")
-    assert (prefixes.n_queries, len(prefixes)) == (4, 4)  # all hold the first bin
-    assert ranges.labels()[:2] == ["AGEP [0, 18)", "AGEP [0, 18) to [18, 40)"]
-    assert ranges.sensitivity(Unit(2)) == 12
 
 
 def test_queries_share_parts_and_keep_their_order(schema, rows):
@@ -360,29 +278,19 @@ MATRIX = np.array(
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.lil_array])
 @pytest.mark.parametrize("dtype", [bool, np.int8, float])
-def test_matrix_over_a_support(schema, rows, make, dtype):
-    workload = Workload.matrix(schema, make(MATRIX.astype(dtype)), support=rows)
-    assert len(workload) == 2
-    assert all(isinstance(part, RowCells) for part in workload)
-    assert workload.rows == 6
-    np.testing.assert_allclose(workload.in_order(workload.answer(rows)), MATRIX @ rows.weights)
-    assert workload.labels() == [f"query {query}" for query in range(5)]
-    assert workload.sensitivity(Unit(3)) == 6
-
-
-def test_matrix_over_the_full_domain():
+def test_a_matrix(make, dtype):
     schema = Schema.from_mbi({"a": 2, "b": 3})
     joint = Rows(schema, {"a": [0, 1, 1], "b": [2, 0, 1]}, weights=[0.5, 0.3, 0.2])
-    workload = Workload.matrix(schema, MATRIX)
+    matrix = make(MATRIX.astype(dtype))
+    workload = Workload.matrix(schema, matrix)
+    assert len(workload) == 2
     assert all(isinstance(part, Cells) and part.columns == ("a", "b") for part in workload)
     np.testing.assert_allclose(workload.in_order(workload.answer(joint)), MATRIX @ joint.project(["a", "b"]).ravel())
-
-
-def test_matrix_is_left_alone():
-    schema = Schema.from_mbi({"a": 2})
-    matrix = sparse.csr_array((np.array([1.0, 0.0]), np.array([1, 0]), np.array([0, 2])), shape=(1, 2))
-    Workload.matrix(schema, matrix)
-    assert (matrix.indices.tolist(), matrix.data.tolist()) == ([1, 0], [1.0, 0.0])
+    assert workload.labels() == [f"query {query}" for query in range(5)]
+    assert workload.sensitivity(Unit(3)) == 6
+    stored = sparse.csr_array((np.array([1.0, 0.0]), np.array([1, 0]), np.array([0, 2])), shape=(1, 6))
+    Workload.matrix(schema, stored)  # the caller's array is left alone
+    assert (stored.indices.tolist(), stored.data.tolist()) == ([1, 0], [1.0, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -402,25 +310,9 @@ def test_matrix_is_left_alone():
         (np.array([[Fraction(1)] * 6]), "entries of type"),
     ],
 )
-def test_matrix_refuses(schema, rows, matrix, message):
+def test_matrix_refuses(matrix, message):
     with pytest.raises(WorkloadError, match=message):
-        Workload.matrix(schema, matrix, support=rows)
-
-
-def test_a_large_sparse_matrix_is_split_in_seconds():
-    # 3,000 queries x 100,000 rows: one query per row and block, so the best split is one part per block
-    schema = Schema.from_mbi({"a": 2})
-    generator = np.random.default_rng(5)
-    blocks = [generator.integers(0, 300, size=100_000) for _ in range(10)]
-    rows = np.concatenate([300 * k + block for k, block in enumerate(blocks)])
-    columns = np.tile(np.arange(100_000), 10)
-    order = generator.permutation(3_000)
-    matrix = sparse.csr_array((np.ones(len(rows)), (order[rows], columns)), shape=(3_000, 100_000))
-    support = Rows(schema, {"a": np.zeros(100_000)})
-    workload = Workload.matrix(schema, matrix, support=support)
-    assert workload.n_queries == 3_000
-    assert workload.sensitivity(Unit()) == 10
-    np.testing.assert_allclose(workload.in_order(workload.answer(support)), matrix @ support.weights)
+        Workload.matrix(Schema.from_mbi({"a": 2, "b": 3}), matrix)
 
 
 def test_a_matrix_that_needs_many_parts_is_split_without_loss():
@@ -445,7 +337,7 @@ def test_a_matrix_of_intervals_needs_no_more_parts_than_its_most_crowded_row():
 
 
 def test_concatenation_and_slices_keep_the_order_of_queries(schema, rows):
-    ranges = Workload.ranges(schema, "AGEP", [(18, 65), (None, 18), (40, 65), (None, 40)])
+    ranges = Workload.queries(schema, ["18 <= AGEP < 65", "AGEP < 18", "40 <= AGEP < 65", "AGEP < 40"])
     marginal = Workload.marginals(schema, ["SEX"])
     both = marginal + ranges
     assert len(both) == 1 + len(ranges)
@@ -473,10 +365,11 @@ def test_concatenation_needs_one_schema(schema):
 
 
 def test_workload_is_a_value(schema):
-    first, second = (Workload.ranges(schema, "AGEP", [(18, 65), (40, 65), (None, 18)]) for _ in range(2))
+    texts = ["18 <= AGEP < 65", "40 <= AGEP < 65", "AGEP < 18"]
+    first, second = (Workload.queries(schema, texts) for _ in range(2))
     assert first == second
     assert hash(first) == hash(second)
-    assert first != Workload.ranges(schema, "AGEP", [(18, 65), (None, 18), (40, 65)])
+    assert first != Workload.queries(schema, [texts[0], texts[2], texts[1]])
     assert first != Workload(schema, first.parts)
     assert first == Workload(schema, first.parts, first.origin)
     assert first != first.parts
@@ -544,11 +437,6 @@ def test_sensitivity_of_large_groups_is_the_number_of_parts():
     assert Workload(wide, parts).per_row == 1
     tied = Workload(wide, [*parts, Predicate(parse("a == 0 and b == 0", wide))])
     assert tied.per_row == 3
-
-
-def test_rows_of_a_support_add_their_own_maximum(schema, rows):
-    bound = Workload.matrix(schema, MATRIX, support=rows)
-    assert (bound + Workload.marginals(schema, ["SEX"])).per_row == 3
 
 
 @pytest.mark.parametrize(("unit", "norm", "message"), [(3, 1, "expected a Unit"), (Unit(), 3, "norm is 3")])

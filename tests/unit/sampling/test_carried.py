@@ -12,8 +12,7 @@ from prade import Budget, Column, DataError, Ledger, Release, Schema, Task, Unit
 from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_years
 from prade.planning.settings import Settings
-from prade.sampling import carried
-from prade.sampling.carried import WEIGHT, chosen_rows, header_of, learned_change, raked
+from prade.sampling.carried import WEIGHT, carried_rows, chosen_rows, header_of, learned_change, raked
 
 YEARS = census_years(persons=600, states=1, places_per_state=3, years=(2021, 2022))
 COLUMNS = ("STATE", "PLACE", "AGE", "SEX", "EDUC", "TENURE")
@@ -36,12 +35,10 @@ def folder(tmp_path_factory):
     return here
 
 
-def test_the_carried_rows_have_the_tables_and_sizes_of_the_estimates(folder, monkeypatch):
-    monkeypatch.setattr(carried, "MOST_ROWS", 450)  # far fewer than the groups' rows
-    monkeypatch.setattr(carried, "FEWEST_ROWS", 60)
+def test_the_carried_rows_have_the_tables_and_sizes_of_the_estimates(folder):
     release = Release.load(folder / "r2022")
     estimates, table = kept_estimates(release), prade.pipeline.public_of(release.plan)
-    rows = carried.carried_rows(estimates, table)
+    rows = carried_rows(estimates, table, 450, 60)  # far fewer than the groups' rows
     assert rows.num_rows <= 450
     public = prade.pipeline.PublicTable(rows, WEIGHT).rows(SCHEMA, task().groups)
     for group, values in enumerate(estimates.plan.groupings[-1].values):

@@ -45,7 +45,7 @@ def census():
 # ------------------------------------------------------------------ draw
 
 
-@pytest.mark.parametrize("n", [0, 1, 7, 400, 10_000])
+@pytest.mark.parametrize("n", [0, 7, 10_000])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_as_many_rows_as_wanted_each_within_one_of_its_share(n, ordered):
     prior = correlated()
@@ -224,16 +224,6 @@ def test_the_seed_decides_whatever_the_threads(census):
     assert not np.array_equal(np.sort(alone[0]), np.sort(alone[1]))
 
 
-def test_sampling_is_drawing_and_improving(census):
-    order = ordering(census.codes, census.schema)
-    rows = improve(
-        census.codes, census.schema, census.weights, draw(census.weights, 200, 9, order=order), seed=9, order=order
-    )
-    made = sample(census, 200, 9)
-    assert len(made) == 200
-    assert all(np.array_equal(made.codes[name], census.codes[name][rows]) for name in census.columns)
-
-
 # ------------------------------------------------------------------ errors
 
 
@@ -280,9 +270,7 @@ def test_what_cannot_be_improved_is_refused(name):
         improve(**{**good, **changes})
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"), [({"passes": -1}, "passes is -1"), ({"detail": 0}, "at least one row")]
-)
+@pytest.mark.parametrize(("wrong", "message"), [({"passes": -1}, "passes is -1"), ({"detail": 0}, "at least one row")])
 def test_a_search_that_cannot_be_is_refused(wrong, message):
     with pytest.raises(EstimationError, match=message):
         Search(**wrong)

@@ -17,7 +17,7 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import DataError, WorkloadError, names_of
-from prade.data.comparison import OffEdge
+from prade.data.declare.numeric import OffEdge
 from prade.data.declare.schema import Schema
 from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_known
 from prade.estimating.levels.public_cells import Cells
@@ -29,6 +29,7 @@ from prade.queries.query import Expression, Query, possible, simplified
 if TYPE_CHECKING:
     from prade.estimating.levels.distributions import Distributions
     from prade.planning.plan import Plan
+    from prade.queries.parts import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +162,6 @@ def need_numbers(estimates: Distributions, column: str) -> Floats:
 # model       not counted as such: the answer follows from other tables and from the public rows
 
 
-if TYPE_CHECKING:
-    from prade.planning.plan import Plan
-    from prade.queries.parts import Part
-
 Basis = Literal["measured", "summed", "model"]
 
 MOST_CELLS = 2**20  # of the domain of a part's columns: a larger one is not looked at
@@ -196,7 +193,7 @@ def worst(words: Sequence[Basis]) -> Basis:
 
 def _decides(plan: Plan, part: Part, asked: Query | Part) -> bool:
     """Whether the cells that are asked for are unions of the part's cells, whatever the rows."""
-    if not {*asked.columns} <= {*part.columns} or part.rows is not None:
+    if not {*asked.columns} <= {*part.columns}:
         return False
     if isinstance(part, Marginal):
         return True
