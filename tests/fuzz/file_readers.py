@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Column, Schema, Workload
-from prade.data.declare.display import Codebook
+from prade.data.declare.display import labelled
 from prade.data.declare.groups import Groups
 from prade.data.public.decode import Decoder
 from prade.data.public.joint import Prior, encode, outside
@@ -74,7 +74,7 @@ def codebook(world: World) -> Reader:
     seeds = [table.encode(), dictionary.encode()]
 
     def read(path: Path) -> object:
-        return Codebook.read(path).label(SCHEMA).schema.to_toml()
+        return labelled(SCHEMA, path).schema.to_toml()
 
     return Reader("codebook", lambda rng: mutators.bytes_of(seeds, rng), _file(world, "codebook.csv", read))
 

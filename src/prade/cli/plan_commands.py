@@ -28,8 +28,6 @@ from prade.cli.options import (
 from prade.core.errors import DataError, many
 
 if TYPE_CHECKING:
-    from prade.data.declare.display import Labelling
-    from prade.data.declare.schema import Schema
     from prade.planning.plan import Plan
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
@@ -276,51 +274,31 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool) -> N
     Labels are for readers. A plan measures and costs the same with them and without. Give the folder of a release to
     label what was measured already.
     """
-    from prade.data.declare.display import Codebook
-    from prade.release.release import LABELS
+    from prade.data.declare.display import labelled
+    from prade.data.declare.schema import Schema
+    from prade.release.release import LABELS, Release
 
     is_release = Path(schema_file).is_dir()
     written = output or (str(Path(schema_file) / LABELS) if is_release else schema_file)
     if not written.endswith(".toml"):
         raise DataError(f"{written} is not a .toml file, but one will be written: give its name with -o")
     need_new_file(written, force)
-    made = Codebook.read(codebook).label(_schema_of(schema_file))
+    unlabelled = Release.load(schema_file).plan.schema if is_release else Schema.load(schema_file)
+    labels = labelled(unlabelled, codebook)
     with_comments = not is_release and "\n#" in "\n" + Path(schema_file).read_text("utf-8-sig")
-    made.schema.save(written)
-    facts = {
-        "schema": written,
-        "columns": made.columns,
-        "values": made.values,
-        "without_entry": made.without_entry,
-        "unknown_columns": made.unknown_columns,
-        "unknown_values": made.unknown_values,
-        "of_bins": made.of_bins,
-    }
-    words = f"{written}: {many(len(made.columns), 'column')} and {many(made.values, 'value')} labelled"
-    result(facts, words)
-    _remark_on_the_rest(made, str(codebook))
+    labels.schema.save(written)
+    words = f"{written}: {many(len(labels.columns), 'column')} and {many(labels.values, 'value')} labelled"
+    result({**labels._asdict(), "schema": written}, words)
+    if labels.without_entry:
+        remark(f"Without an entry in {codebook}: {', '.join(labels.without_entry)}")
+    if labels.unknown_columns:
+        remark(f"In {codebook}, but not in the schema: {_some(labels.unknown_columns)}")
+    for column, values in labels.unknown_values.items():
+        remark(f"{column} does not have these values of {codebook}: {_some(values)}")
+    if labels.of_bins:
+        remark(f"Not used, because only single values have labels: {many(labels.of_bins, 'label')} of ranges or bins")
     if with_comments:
         remark(f"Comments in {schema_file} are not in what was written.")
-
-
-def _schema_of(path: str) -> Schema:
-    """Return the schema in a file, or that of the release in a folder."""
-    from prade.data.declare.schema import Schema
-    from prade.release.release import Release
-
-    return Release.load(path).plan.schema if Path(path).is_dir() else Schema.load(path)
-
-
-def _remark_on_the_rest(made: Labelling, codebook: str) -> None:
-    """Say what has no label, and what of the codebook was not used."""
-    if made.without_entry:
-        remark(f"Without an entry in {codebook}: {', '.join(made.without_entry)}")
-    if made.unknown_columns:
-        remark(f"In {codebook}, but not in the schema: {_some(made.unknown_columns)}")
-    for column, values in made.unknown_values.items():
-        remark(f"{column} does not have these values of {codebook}: {_some(values)}")
-    if made.of_bins:
-        remark(f"Not used, because only single values have labels: {many(made.of_bins, 'label')} of ranges or bins")
 
 
 def _some(names: Sequence[str]) -> str:

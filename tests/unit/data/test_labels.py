@@ -1,60 +1,53 @@
-"""Titles, units and labels: what a column accepts, that files keep them, and that they never say what a cell is."""
-
-from __future__ import annotations
+"""Titles, units and labels: what a column accepts, files, texts for readers, and codebooks."""
 
 import copy
+import datetime
+import math
 import pickle
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
 
-from prade.core.errors import SchemaError, WorkloadError
+from prade.core.errors import DataError, SchemaError, WorkloadError
+from prade.data.declare.display import group_texts, labelled
+from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Column, Schema
 from prade.data.public.joint import encode
+from prade.data.read.csv import CsvFile
 from prade.queries.query import parse
 
 RACE = Column("RACE", "categorical", values=(1, 2), missing=True, labels={1: "white", 2: "Black", None: "not asked"})
 WAGE = Column("WAGE", "numeric", edges=(1, 5), missing=True, title="Wages", unit="dollars", labels={None: "no job"})
 STATE = Column("STATE", "group", title="State", labels={17: "Illinois", "36": "New York"})
-LABELLED = Schema([STATE, RACE, WAGE], linked=())
-ALL = ("title", "description", "unit", "labels")
+LABELLED = Schema([STATE, RACE, WAGE])
 
 
-def words(schema: Schema) -> list[tuple[Any, ...]]:
+def words(schema):
     """What equality leaves out."""
-    return [tuple(getattr(column, key) for key in ALL) for column in schema]
+    return [(column.title, column.description, column.unit, column.labels) for column in schema]
 
 
-# ---------------------------------------------------------------- keys
+# ---------------------------------------------------------------- labels of a column
 
 
-def test_keys_are_kept_as_text_in_the_order_of_the_codes() -> None:
+def test_keys_are_text_in_the_order_of_the_codes():
     column = Column("X", "categorical", values=(2, 1), missing=True, labels={None: "none", 1: "one", 2: "two"})
     assert list(column.labels.items()) == [("2", "two"), ("1", "one"), ("missing", "none")]
     assert [column.label_of(value) for value in (2, 1, None)] == ["two", "one", "none"]
+    listed = Column("X", "categorical", values=("missing", "a"), missing=True, labels={"missing": "lost"})
+    assert (listed.label_of("missing"), listed.label_of(None)) == ("lost", None)
+    with pytest.raises(SchemaError, match=r"missing cells cannot have a label"):
+        replace(listed, labels={None: "empty"})
 
 
 @pytest.mark.parametrize(
     ("values", "key", "value"),
     [((False, True), "true", True), ((0.5, 2.0), "2", 2.0), ((0.5, 2.0), "0.5", 0.5), (("01", "1"), "01", "01")],
 )
-def test_a_key_is_the_text_of_a_value_as_toml_writes_it(values: Any, key: str, value: Any) -> None:
+def test_a_key_is_the_text_of_a_value_as_toml_writes_it(values, key, value):
     column = Column("X", "categorical", values=values, labels={key: "this one"})
-    assert column.label_of(value) == "this one"
     assert column.value_labelled("This One") == value
     assert [each for each in values if column.label_of(each)] == [value]
-
-
-def test_a_listed_value_called_missing_has_the_key_of_that_name() -> None:
-    column = Column("X", "categorical", values=("missing", "a"), missing=True, labels={"missing": "lost"})
-    assert (column.label_of("missing"), column.label_of(None)) == ("lost", None)
-    with pytest.raises(SchemaError, match=r"missing cells cannot have a label"):
-        replace(column, labels={None: "empty"})
-
-
-# ---------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize(
@@ -68,77 +61,36 @@ def test_a_listed_value_called_missing_has_the_key_of_that_name() -> None:
         ({"labels": {1: "a", "1": "b"}}, r'the label of "1" is given twice'),
         ({"labels": ["white", "Black"]}, "write a table"),
         ({"labels": {1: "two\nlines"}}, "line break"),
-        ({"labels": {1: "half \ud800"}}, "half a character"),
-        ({"title": 5}, "title is '5'; write a text"),
-        ({"title": "a\tb"}, "control character"),
-        ({"unit": None}, "unit is 'None'"),
+        ({"unit": None}, "unit is 'None'; write a text"),
         ({"description": "\ud800"}, "description contains half a character"),
     ],
 )
-def test_what_a_reader_could_not_read_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_what_a_reader_could_not_read_is_refused(changes, message):
     with pytest.raises(SchemaError, match=message):
         replace(RACE, **{"labels": {}, **changes})
 
 
-def test_bins_have_no_labels() -> None:
+def test_bins_have_no_labels():
     with pytest.raises(SchemaError, match=r'a label for "0", but bins have no labels'):
         replace(WAGE, labels={0: "nothing"})
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('titel = "Sex"', "unknown key 'titel'; did you mean 'title'"),
-        ('label = {1 = "male"}', "unknown key 'label'; did you mean 'labels'"),
-        ('labels = {3 = "x"}', 'a label for "3"'),
-        ('labels = "male"', "write a table"),
-    ],
-)
-def test_unknown_keys_and_values_in_a_file_are_refused(line: str, message: str) -> None:
-    with pytest.raises(SchemaError, match=message):
-        Schema.from_toml(f'version = 1\n[[column]]\nname = "SEX"\nkind = "categorical"\nvalues = [1, 2]\n{line}\n')
-
-
-# ---------------------------------------------------------------- schemas and files
-
-
-def test_a_file_keeps_words_and_labels() -> None:
-    again = Schema.from_toml(LABELLED.to_toml())
-    assert words(again) == words(LABELLED)
+def test_a_file_keeps_words_and_labels_and_so_do_copies_and_selections():
+    assert words(Schema.from_toml(LABELLED.to_toml())) == words(LABELLED)
     assert '\n[column.labels]\n1 = "white"\n2 = "Black"\nmissing = "not asked"\n' in LABELLED.to_toml()
-
-
-def test_copies_and_selections_keep_them() -> None:
     assert words(LABELLED.select(["WAGE", "RACE"])) == words(LABELLED)[:0:-1]
     assert words(LABELLED.with_invariants(())) == words(LABELLED)
     assert words(copy.deepcopy(LABELLED)) == words(pickle.loads(pickle.dumps(LABELLED))) == words(LABELLED)
-
-
-def test_a_list_of_groups_keeps_the_labels_of_its_groups() -> None:
     listed = LABELLED.with_groups({"STATE": [17, 39]})["STATE"]
     assert (listed.values, listed.title, listed.labels) == ((17, 39), "State", {"17": "Illinois"})
 
 
-def test_labels_do_not_make_another_schema() -> None:
-    bare = LABELLED.unlabelled()
-    assert bare == LABELLED
-    assert hash(bare) == hash(LABELLED)
-    assert bare.fingerprint() == LABELLED.fingerprint()
-    assert words(bare) == [("", "", "", {})] * 3
-    assert "labels" not in bare.to_toml()
-
-
-# ---------------------------------------------------------------- what a cell is
-
-
-def test_labels_are_never_used_to_match_cells() -> None:
+def test_labels_are_never_used_to_match_cells():
     """Not even where the label of one value is the text of another."""
     crossed = Schema([replace(RACE, labels={1: "2", 2: "1", None: "white"}), WAGE])
     table = {"RACE": ["1", "2", "white", "Black", None, "not asked"], "WAGE": [0, 3, 9, None, "no job", "dollars"]}
-    expected, found = encode(crossed.unlabelled(), table), encode(crossed, table)
-    for name in ("RACE", "WAGE"):
-        np.testing.assert_array_equal(found.codes[name], expected.codes[name])
-    assert found.codes["RACE"].tolist() == [0, 1, 2, 2, 2, 2]
+    codes = {name: each.tolist() for name, each in encode(crossed, table).codes.items()}
+    assert codes == {"RACE": [0, 1, 2, 2, 2, 2], "WAGE": [0, 1, 2, 3, 3, 3]}
 
 
 @pytest.mark.parametrize(
@@ -152,16 +104,194 @@ def test_labels_are_never_used_to_match_cells() -> None:
         ("RACE != 'Not Asked'", "write RACE is not missing"),
     ],
 )
-def test_a_query_with_a_label_is_refused_with_the_code_to_write(query: str, advice: str) -> None:
+def test_a_query_with_a_label_is_refused_with_the_code_to_write(query, advice):
     with pytest.raises(WorkloadError) as refused:
         parse(query, LABELLED)
     assert advice in str(refused.value)
-
-
-def test_a_text_that_is_neither_value_nor_label_gets_no_advice_about_labels() -> None:
-    tenure = Column("TENURE", "categorical", values=("own", "rent"), labels={"own": "owned"})
-    with pytest.raises(WorkloadError, match="'owned' is the label of 'own'"):
-        tenure.satisfying("==", "owned")
     with pytest.raises(WorkloadError) as refused:
-        tenure.satisfying("==", "borrowed")
+        Column("TENURE", "categorical", values=("own",), labels={"own": "owned"}).satisfying("==", "borrowed")
     assert "label" not in str(refused.value)
+
+
+# ---------------------------------------------------------------- texts for readers
+
+
+def test_a_label_is_shown_alone_unless_another_cell_looks_the_same():
+    labels = {1: "white", 2: "other", 3: "other", None: "white"}
+    column = Column("RACE", "categorical", values=(1, 2, 3, 4), missing=True, labels=labels)
+    assert column.display_texts() == ["white (1)", "other (2)", "other (3)", "4", "white (missing)"]
+    assert Column("X", "categorical", values=("a", "b"), labels={"a": "b"}).display_texts() == ["b (a)", "b"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "texts"),
+    [
+        ({"edges": [18, 65], "integer": True, "min": 0, "max": 99}, ["0 to 17", "18 to 64", "65 to 99"]),
+        ({"edges": [18, 65], "integer": True}, ["under 18", "18 to 64", "65 or more"]),
+        ({"edges": [0.5, 2, 3], "integer": True, "min": 0}, ["0", "1", "2", "3 or more"]),
+        ({"edges": [0, 20000], "integer": True, "min": -9}, ["-9 to -1", "0 to 19,999", "20,000 or more"]),
+        ({"edges": [1, 2.5], "max": 4}, ["under 1", "1 to under 2.5", "2.5 to 4"]),
+        ({"edges": [1, 4], "max": 4}, ["under 1", "1 to under 4", "4"]),
+        ({"edges": [math.nextafter(20, 99), math.nextafter(40, 99)]}, ["up to 20", "over 20 to 40", "over 40"]),
+        ({"edges": [math.nextafter(20, 99)], "min": 0, "max": 30}, ["0 to 20", "over 20 to 30"]),
+        ({"edges": [1], "missing": True, "labels": {None: "no job"}}, ["under 1", "1 or more", "no job"]),
+        (
+            {"edges": [datetime.date(1970, 1, 2), datetime.date(1971, 1, 1)]},
+            ["before 1970-01-02", "1970-01-02 to 1970-12-31", "from 1971-01-01"],
+        ),
+    ],
+)
+def test_bins_are_told_in_words(changes, texts):
+    assert Column("X", "numeric", **changes).display_texts() == texts
+
+
+def test_the_heading_and_the_words_of_a_page():
+    assert Column("WAGP", "numeric", edges=(1,), unit="dollars").heading == "WAGP (dollars)"
+    assert Column("WAGP", "numeric", edges=(1,), title="Wages", unit="dollars").heading == "Wages (dollars)"
+    column = Column("SEX", "categorical", values=(1, 2), description="as registered", labels={1: "male"})
+    page = {"name": "SEX", "title": "SEX", "description": "as registered", "unit": "", "labels": ["male", "2"]}
+    assert column.described() == page
+
+
+def test_groups_are_named_by_their_labels_and_titles():
+    state = Column("STATE", "group", labels={17: "Illinois", 39: "Ohio"})
+    place = Column("PLACE", "group", title="Place", labels={"a": "Springfield", "b": "Springfield"})
+    groups = Groups.of({"STATE": [17, 17, 39], "PLACE": ["a", "b", "c"], "YEAR": [1, 1, 1]})
+    texts = group_texts(Schema([state, place]), groups.level(["STATE", "PLACE", "YEAR"]))
+    assert texts == ["Illinois, Springfield (a), YEAR 1", "Illinois, Springfield (b), YEAR 1", "Ohio, Place c, YEAR 1"]
+    assert group_texts(Schema([state]), groups.level([])) == ["all"]
+
+
+# ---------------------------------------------------------------- codebooks
+
+SCHEMA = Schema(
+    [
+        Column("STATE", "group"),
+        Column("SEX", "categorical", values=(1, 2)),
+        Column("SCHL", "categorical", values=(1, 2, 24), missing=True, title="School", labels={2: "before"}),
+        Column("TEN", "categorical", values=("own", "rent")),
+        Column("DIS", "categorical", values=(False, True)),
+        Column("WAGP", "numeric", edges=(1, 1000), missing=True),
+        Column("AGEP", "numeric", edges=(18, 65)),
+    ],
+    linked=[["WAGP", "AGEP"]],
+)
+
+TABLE = """column,title,description,unit,value,label
+STATE,State,,,17,Illinois
+SEX,Sex,as  registered,,,
+SEX,,,,1,male
+SEX,,,,02,female
+
+SCHL,,,,24," doctorate, or
+ similar "
+SCHL,,,,missing,too young
+SCHL,,,,7,nothing
+TEN,,,,own,owned
+DIS,,,,TRUE,disabled
+WAGP,Wages,,US dollars a year,missing,no job
+WAGP,,,,0,none
+OTHER,Something else,,,1,one
+"""
+
+DICTIONARY = """NAME,RT,C,1,"Record Type"
+VAL,RT,C,1,"P","P","Person Record"
+NAME,SEX,C,1,"Sex"
+VAL,SEX,C,1,"1","1","Male"
+VAL,SEX,C,1,"2","2","Female"
+VAL,SEX,C,1,"b","b","not asked"
+NAME,SCHL,C,2,"Educational attainment"
+VAL,SCHL,C,2,"bb","bb","N/A (less than 3 years old)"
+VAL,SCHL,C,2,"01","01","No schooling completed"
+VAL,SCHL,C,2,"24","24","Doctorate degree"
+NAME,WAGP,N,6,"Wages or salary income past 12 months"
+VAL,WAGP,N,6,"bbbbbb","bbbbbb","N/A (less than 15 years old)"
+VAL,WAGP,N,6,"0","0","None"
+VAL,WAGP,N,6,"4","999999","$4 to 999999 (Rounded and top-coded)"
+VAL,AGEP,N,2,"bb","bb","not born"
+NAME,SEX,C,1,"Sex",,
+"""
+
+
+@pytest.fixture
+def codebook(tmp_path):
+    def of(text):
+        path = tmp_path / "codebook.csv"
+        path.write_text(text, encoding="utf-8")
+        return labelled(SCHEMA, path)
+
+    return of
+
+
+def test_a_table_gives_words_and_labels_and_names_what_was_not_used(codebook):
+    result = codebook(TABLE)
+    schema = result.schema
+    assert (schema["SEX"].title, schema["SEX"].description) == ("Sex", "as registered")
+    assert (schema["WAGP"].title, schema["WAGP"].unit) == ("Wages", "US dollars a year")
+    assert {name: schema[name].labels for name in ("STATE", "SEX", "TEN", "DIS", "WAGP")} == {
+        "STATE": {"17": "Illinois"},
+        "SEX": {"1": "male", "2": "female"},
+        "TEN": {"own": "owned"},
+        "DIS": {"true": "disabled"},
+        "WAGP": {"missing": "no job"},
+    }
+    assert schema["SCHL"].labels == {"2": "before", "24": "doctorate, or similar", "missing": "too young"}
+    assert schema["SCHL"].title == "School"  # the codebook has none
+    assert codebook("column,title\nSCHL,Education\n").schema["SCHL"].title == "Education"
+    assert (schema, schema.linked) == (SCHEMA, SCHEMA.linked)
+    used = ("STATE", "SEX", "SCHL", "TEN", "DIS", "WAGP")
+    assert result[1:] == (used, 8, ("AGEP",), ("OTHER",), {"SCHL": ("7",)}, 1)
+
+
+def test_the_census_bureaus_dictionary_is_read(codebook):
+    result = codebook(DICTIONARY)
+    assert result.schema["SEX"].labels == {"1": "Male", "2": "Female"}
+    assert result.schema["SCHL"].title == "Educational attainment"
+    missing = "N/A (less than 3 years old)"
+    expected = {"1": "No schooling completed", "2": "before", "24": "Doctorate degree", "missing": missing}
+    assert result.schema["SCHL"].labels == expected
+    assert result.schema["WAGP"].labels == {"missing": "N/A (less than 15 years old)"}
+    assert (result.columns, result.unknown_columns, result.of_bins) == (("SEX", "SCHL", "WAGP", "AGEP"), ("RT",), 2)
+    assert result.unknown_values == {"SEX": ("missing",), "AGEP": ("missing",)}
+
+
+def test_repetitions_are_not_contradictions_and_those_of_other_columns_do_not_matter(codebook):
+    rows = "SEX,Sex,1,male\nSEX,Sex,2,female\nSEX,Sex,01,male\nELSE,a,,\nELSE,b,,\n"
+    result = codebook("column,title,value,label\n" + rows)
+    assert (result.schema["SEX"].title, result.values) == ("Sex", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("column,title\nSEX,Sex\nSEX,Gender\n", "lines 2 and 3 contradict each other about the title in column 'SEX'"),
+        ("column,value,label\nSEX,1,male\nSEX,01,man\n", "about the label of 01 in column 'SEX': 'male' and 'man'"),
+        ("\n\n", "is empty"),
+        ("column,lable\nSEX,x\n", r"column 'lable' of the codebook is unknown; did you mean 'label'"),
+        ("column,title,title\n", "'title' of the codebook appears twice"),
+        ("title,value\n", "no column 'column'"),
+        ("column,title\n,Sex\n", "line 2 does not name a column"),
+        ("column,label,value\nSEX,male,\n", "line 2 has the label 'male' without a value"),
+        ("column,title\nSEX,Sex, that is\n", "line 2 has 3 cells, but the header 2; put texts in quotes"),
+        ("NAME,SEX,C,1,Sex\nWHAT,SEX,C,1\n", "line 2 begins with 'WHAT' and has 4 cells"),
+        ("NAME,SEX,C\n", "line 1 begins with 'NAME' and has 3 cells"),
+        ("VAL,SEX,C,1,1,1,Male,more\n", "has 8 cells"),
+        ("column;title\nSEX;Sex\n", 'look separated by ";"'),
+        ('column,title\nSEX,"Sex\x07"\n', "control character"),
+    ],
+)
+def test_a_file_that_is_not_a_codebook_is_refused_with_its_name(codebook, text, message):
+    with pytest.raises((DataError, SchemaError), match=message) as refused:
+        codebook(text)
+    assert "codebook.csv" in str(refused.value)
+
+
+def test_other_encodings_and_delimiters_are_declared(tmp_path):
+    path = tmp_path / "codebook.csv"
+    path.write_text("column;value;label\nTEN;own;propriété\n", encoding="latin-1")
+    with pytest.raises(DataError, match=r"line 2 of .* is not text in the encoding utf-8"):
+        labelled(SCHEMA, CsvFile(path, delimiter=";"))
+    labels = labelled(SCHEMA, CsvFile(path, encoding="latin-1", delimiter=";")).schema["TEN"].labels
+    assert labels == {"own": "propriété"}
+    with pytest.raises(DataError, match="there is no codebook"):
+        labelled(SCHEMA, tmp_path / "none.csv")

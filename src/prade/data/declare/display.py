@@ -10,12 +10,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prade.core.errors import DataError, SchemaError, closest
+import pyarrow as pa
+
+from prade.core.errors import DataError, PradeError, SchemaError, closest
 from prade.data.declare.column import Column
 from prade.data.declare.kinds import MISSING, label_key
 from prade.data.declare.schema import Schema
@@ -24,11 +26,11 @@ from prade.data.read.csv import first_line_outside, format_of, header_of, opened
 
 if TYPE_CHECKING:
     from prade.data.declare.groups import Grouping
-    from prade.data.declare.schema import Schema
 
 HEADER = ("column", "title", "description", "unit", "value", "label")
 WORDS = ("title", "description", "unit")
 DICTIONARY = {"NAME": 5, "VAL": 7}  # the lines of the Census Bureau's form, and their number of cells
+Records = Sequence[tuple[int, list[str]]]
 
 
 class Note(NamedTuple):
@@ -41,8 +43,7 @@ class Note(NamedTuple):
     value: str = ""
 
 
-@dataclass(frozen=True)
-class Labelling:
+class Labelling(NamedTuple):
     """A schema with the labels of a codebook, and what of the codebook could not be used."""
 
     schema: Schema
@@ -54,102 +55,77 @@ class Labelling:
     of_bins: int  # labels of ranges, and of numbers in binned columns, which have no labels
 
 
-@dataclass(frozen=True)
-class Codebook:
-    """The content of a codebook file."""
+def labelled(schema: Schema, path: str | PathLike[str]) -> Labelling:
+    """A schema with the labels of a codebook of either form; a `CsvFile` says that it is not in UTF-8 with commas.
 
-    path: str
-    notes: tuple[Note, ...]
-
-    @classmethod
-    def read(cls, path: str | PathLike[str]) -> Codebook:
-        """Read a codebook of either form; give a `CsvFile` if the file is not in UTF-8 with commas."""
-        records = _records(path)
-        notes = _of_dictionary(records) if records[0][1][0] in DICTIONARY else _of_table(records)
-        try:
-            return cls(fspath(path), tuple(notes))
-        except DataError as error:
-            raise error.within(fspath(path)) from None
-
-    def label(self, schema: Schema) -> Labelling:
-        """The schema with these labels. They replace those that it has; two different ones in the file are refused."""
-        by_column: dict[str, list[Note]] = {}
-        for note in self.notes:
-            by_column.setdefault(note.column, []).append(note)
-        columns: list[Column] = []
-        unknown_values: dict[str, tuple[str, ...]] = {}
-        values = of_bins = 0
-        for column in schema:
-            notes = by_column.get(column.name, [])
-            words = _agreed((note for note in notes if note.what in WORDS), lambda note: note.what, self.path)
-            labels, unknown, ranges = self._labels(column, [note for note in notes if note.what not in WORDS])
-            columns.append(self._labelled(column, words, labels))
-            values, of_bins = values + len(labels), of_bins + ranges
-            unknown_values |= {column.name: unknown} if unknown else {}
-        return Labelling(
-            Schema(columns, linked=schema.linked, invariants=schema.invariants),
-            tuple(name for name in schema.names if name in by_column),
-            values,
-            tuple(name for name in schema.names if name not in by_column),
-            tuple(name for name in by_column if name not in schema),
-            unknown_values,
-            of_bins,
-        )
-
-    def _labelled(self, column: Column, words: Mapping[str, str], labels: Mapping[str, str]) -> Column:
-        title, description, unit = (words.get(what, getattr(column, what)) for what in WORDS)
-        every_label = {**column.labels, **labels}
-        try:
-            return replace(column, title=title, description=description, unit=unit, labels=every_label)
-        except SchemaError as error:
-            raise error.within(self.path) from None
-
-    def _labels(self, column: Column, notes: Sequence[Note]) -> tuple[dict[str, str], tuple[str, ...], int]:
-        """The labels of a column by key, the values that it does not have, and the number of labels of bins."""
-        single = [note for note in notes if note.what == "label"]
-        key_of = dict(zip(single, _keys(column, [note.value for note in single]), strict=True))
-        found = _agreed(
-            (note for note in single if key_of[note] is not None), lambda note: key_of[note] or "", self.path
-        )
-        lost = [note for note in single if key_of[note] is None]
-        unknown = [note.value for note in lost if not column.numeric or note.value == MISSING]
-        return found, tuple(dict.fromkeys(unknown)), len(notes) - len(single) + len(lost) - len(unknown)
+    They replace those that the schema has; two different ones in the file are refused.
+    """
+    records = _records(path)
+    try:
+        notes = list(_of_dictionary(records) if records[0][1][0] in DICTIONARY else _of_table(records))
+        return _labelled(schema, notes)
+    except PradeError as error:
+        raise error.within(fspath(path)) from None
 
 
-def _agreed(notes: Iterable[Note], about: Callable[[Note], str], path: str) -> dict[str, str]:
-    """The text on each thing that notes are about; an error where two notes on one thing differ."""
-    found: dict[str, Note] = {}
+def _labelled(schema: Schema, notes: Sequence[Note]) -> Labelling:
+    by_column: dict[str, list[Note]] = {}
     for note in notes:
-        before = found.setdefault(about(note), note)
+        by_column.setdefault(note.column, []).append(note)
+    columns: list[Column] = []
+    unknown: dict[str, tuple[str, ...]] = {}
+    values = of_bins = 0
+    for column in schema:
+        about = by_column.get(column.name, [])
+        single = [note for note in about if note.what == "label"]
+        key_of = dict(zip(single, _keys(column, [note.value for note in single]), strict=True))
+        lost = [note for note in single if key_of[note] is None]
+        no_value = dict.fromkeys(note.value for note in lost if not column.numeric or note.value == MISSING)
+        unknown |= {column.name: tuple(no_value)} if no_value else {}
+        of_bins += sum(note.what == "range" for note in about) + sum(note.value not in no_value for note in lost)
+        words: dict[str, Any] = _agreed([(note.what, note) for note in about if note.what in WORDS])
+        labels = _agreed([(key, note) for note, key in key_of.items() if key is not None])
+        values += len(labels)
+        columns.append(replace(column, **words, labels={**column.labels, **labels}))
+    return Labelling(
+        Schema(columns, linked=schema.linked, invariants=schema.invariants),
+        tuple(name for name in schema.names if name in by_column),
+        values,
+        tuple(name for name in schema.names if name not in by_column),
+        tuple(name for name in by_column if name not in schema),
+        unknown,
+        of_bins,
+    )
+
+
+def _agreed(notes: Sequence[tuple[str, Note]]) -> dict[str, str]:
+    """The text on each thing that notes are about; an error where two notes on one thing differ."""
+    first: dict[str, Note] = {}
+    for key, note in notes:
+        before = first.setdefault(key, note)
         if before.text != note.text:
             what = f"the label of {note.value}" if note.what == "label" else f"the {note.what}"
             raise SchemaError(
-                f"{path}: lines {before.line} and {note.line} contradict each other about {what} in column "
+                f"lines {before.line} and {note.line} contradict each other about {what} in column "
                 f"{note.column!r}: {before.text[:40]!r} and {note.text[:40]!r}; remove one"
             )
-    return {key: note.text for key, note in found.items()}
+    return {key: note.text for key, note in first.items()}
 
 
 def _keys(column: Column, values: Sequence[str]) -> list[str | None]:
     """For each value of a codebook, the key of its label; None if the column does not have the value."""
-    import pyarrow as pa
-
     if column.groups and not column.values:
         return list(values)
     listed = (*column.values, *[None] * column.missing)
     missing = column.missing and MISSING not in map(label_key, column.values)
     codes, fits = code_cells(column, pa.array(values, pa.string()))
-    known = fits & (not column.numeric)
     return [
-        MISSING if missing and value == MISSING else label_key(listed[code]) if inside else None
-        for value, code, inside in zip(values, codes.tolist(), known.tolist(), strict=True)
+        MISSING if missing and value == MISSING else label_key(listed[code]) if fit and not column.numeric else None
+        for value, code, fit in zip(values, codes.tolist(), fits.tolist(), strict=True)
     ]
 
 
-# ---------------------------------------------------------------------- reading
-
-
-def _records(path: str | PathLike[str]) -> list[tuple[int, list[str]]]:
+def _records(path: str | PathLike[str]) -> Records:
     """The number and the cells of each line that is not empty, without spaces around and double spaces in them."""
     form = format_of(path)
     try:
@@ -164,13 +140,12 @@ def _records(path: str | PathLike[str]) -> list[tuple[int, list[str]]]:
         raise DataError(f"there is no codebook {path}; check the path") from None
     except (csv.Error, UnicodeDecodeError, EOFError) as error:
         raise DataError(f"{path} is not a CSV file ({error}); save the codebook as CSV") from None
-    found = [(line, cells) for line, cells in records if any(cells)]
-    if not found:
+    if not any(any(cells) for _, cells in records):
         raise DataError(f"{path} is empty; a codebook begins with the header {','.join(HEADER)}")
-    return found
+    return [record for record in records if any(record[1])]
 
 
-def _of_table(records: Sequence[tuple[int, list[str]]]) -> Iterator[Note]:
+def _of_table(records: Records) -> Iterator[Note]:
     (_, first), *rows = records
     header = [name.lower() for name in first]
     for name in header:
@@ -195,7 +170,7 @@ def _of_table(records: Sequence[tuple[int, list[str]]]) -> Iterator[Note]:
             yield Note(line, row["column"], "label", row["label"], row["value"])
 
 
-def _of_dictionary(records: Sequence[tuple[int, list[str]]]) -> Iterator[Note]:
+def _of_dictionary(records: Records) -> Iterator[Note]:
     for line, cells in records:
         kind, size = cells[0], DICTIONARY.get(cells[0], 0)
         if len(cells) < size or any(cells[size:]):
@@ -208,9 +183,6 @@ def _of_dictionary(records: Sequence[tuple[int, list[str]]]) -> Iterator[Note]:
         elif kind == "VAL" and cells[6]:
             value = MISSING if re.fullmatch("b+", cells[4]) else cells[4]
             yield Note(line, cells[1], "label" if cells[4] == cells[5] else "range", cells[6], value)
-
-
-# ---------------------------------------------------------------------- groups
 
 
 def group_texts(schema: Schema, grouping: Grouping) -> list[str]:

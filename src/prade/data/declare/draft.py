@@ -15,6 +15,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
@@ -64,8 +65,6 @@ def infer_columns(
 
 
 def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> Column | None:
-    import pyarrow as pa
-
     require_plain_type(name, cells.type)
     counted = plain_cells(cells).value_counts()
     values, counts = counted.field("values"), counted.field("counts").to_numpy()

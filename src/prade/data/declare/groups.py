@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats, Ints
@@ -17,8 +18,6 @@ from prade.core.errors import DataError, closest, names_of
 from prade.data.declare.column import Column
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from prade.data.read.cells import Columns
 
 MOST_COMBINATIONS = 2**62
@@ -322,8 +321,6 @@ def _keys_of(public: Grouping, values: dict[str, Sequence[Any]], keys: Ints) -> 
 
     Names are read as those of private rows are: where the plan lists numbers, 1 and "01" are the same.
     """
-    import pyarrow as pa
-
     numbers = _numbered(list(zip(*values.values(), strict=True)))
     first = np.unique(numbers, return_index=True)[1]
     listed = Groups.of({name: [column[row] for row in first] for name, column in values.items()})

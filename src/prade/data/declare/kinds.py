@@ -10,17 +10,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.documents import writable
 from prade.core.errors import SchemaError
 from prade.data.read.cells import LARGEST_WHOLE
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Value = int | float | str | bool
 Unknown = Literal["other", "clip", "missing"]

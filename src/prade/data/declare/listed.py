@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from prade.core.documents import writable
@@ -23,9 +25,6 @@ from prade.data.declare.kinds import (
     value_text,
 )
 from prade.data.read.cells import LARGEST_WHOLE, is_text, numbers_in, numerals_in, texts_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DIGITS = 15  # numbers with this many digits are distinct as doubles
 
@@ -98,9 +97,6 @@ class Categorical(ColumnKind):
 
     def _indices(self, cells: Any) -> NDArray[np.int64]:
         """The index of each cell in the list of values; -1 if it is not there."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         values, value_type = self.column.values, self.column.value_type
         if value_type == "str":
             types, kind = pa.types, cells.type
@@ -169,8 +165,6 @@ class Categorical(ColumnKind):
         return ""
 
     def natural_type(self) -> pa.DataType:
-        import pyarrow as pa
-
         return pa.array(self.column.values).type
 
     def cell_texts(self) -> list[str]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.errors import WorkloadError
 from prade.data.declare.kinds import Coding, ColumnKind, Mask, value_text
 from prade.data.read.cells import LARGEST_WHOLE, is_text, numbers_in
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Floats = NDArray[np.float64]
 
@@ -228,8 +226,6 @@ class Numeric(ColumnKind):
     # ------------------------------------------------------------------ drawn
 
     def natural_type(self) -> pa.DataType:
-        import pyarrow as pa
-
         if self.column.dates:
             return pa.date32()
         return pa.int64() if self.column.integer else pa.float64()
@@ -243,8 +239,6 @@ class Numeric(ColumnKind):
 
     def typed(self, numbers: Floats, kind: pa.DataType) -> Any | None:
         """Numbers (days for dates) as an Arrow array of a given type; None if the type cannot hold them."""
-        import pyarrow as pa
-
         types, dates = pa.types, self.column.dates
         whole = self.column.integer or types.is_integer(kind)
         if whole and np.abs(numbers).max(initial=0.0) > 2 * LARGEST_WHOLE:

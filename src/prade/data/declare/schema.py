@@ -12,6 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import pyarrow as pa
+
 from prade.core.errors import PradeError, SchemaError, closest, names_of
 from prade.data.declare.column import Column
 from prade.data.declare.draft import proposed_links
@@ -341,8 +343,6 @@ class PublishedTotals:
         cls, table: Any, level: str | Sequence[str], column: str = DEFAULT_COLUMN, source: Source = "public"
     ) -> PublishedTotals:
         """From a table or file with one row per group: the group columns `level`, and the numbers in `column`."""
-        import pyarrow as pa
-
         from prade.data.read.tables import group_cells, read_table
 
         by = names_of(level) if isinstance(level, str | Sequence) else (level,)

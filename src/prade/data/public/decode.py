@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs, smallest_unsigned
@@ -26,9 +27,6 @@ from prade.data.read.cells import AT_ONCE, Columns, one_piece
 from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
 from prade.data.read.tables import plain_cells, read_table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NO_ROWS = np.zeros(0, np.uint8), np.zeros(0, np.int8)
 
@@ -52,8 +50,6 @@ class Menu:
 
     def draw(self, codes: NDArray[Any], chances: Chances, donor: Ints | None = None) -> Any:
         """One value for each code: that of the row's donor, or where it has none, one drawn from those of the code."""
-        import pyarrow as pa
-
         codes = codes.astype(np.int64)
         missing = codes >= self.column.present
         codes[missing] = 0
@@ -73,8 +69,6 @@ class Menu:
 
     def _uniform(self, codes: Ints, chance: Floats) -> tuple[Any, Ints]:
         """The values with a uniformly drawn number appended for each of these codes, and the indices of those."""
-        import pyarrow as pa
-
         numbers, kind, public = Numeric(self.column).uniform(codes, chance), self.values.type, self.values
         if not self._holds(np.unique(codes), kind):
             # The public type cannot hold a number of this bin (e.g. 300 in 8 bits): use the natural type.
@@ -106,8 +100,6 @@ class Menu:
 
 def menu_of_schema(column: Column) -> Menu:
     """The values as the schema lists them; of a numeric column none."""
-    import pyarrow as pa
-
     if column.numeric:
         starts = np.zeros(column.present + 1, dtype=np.int64)
         return Menu(column, pa.array([], column.domain.natural_type()), starts, np.zeros(0), *NO_ROWS)
@@ -117,8 +109,6 @@ def menu_of_schema(column: Column) -> Menu:
 
 def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
     """The values as the public table writes them, with the rows that have them; rows of weight 0 are left out."""
-    import pyarrow as pa
-
     seen = one_piece(plain_cells(cells)).dictionary_encode()
     values = seen.dictionary
     indices = seen.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
@@ -149,8 +139,6 @@ def _signed(size: int) -> np.dtype[Any]:
 
 def _listed_menu(column: Column, values: Any, codes: Ints) -> Menu:
     """One value per code: as the public table writes it ("06" for 6), or as the schema lists it if it is not there."""
-    import pyarrow as pa
-
     as_listed = menu_of_schema(column)
     try:
         written = as_listed.values.cast(values.type)
@@ -166,10 +154,6 @@ def _listed_menu(column: Column, values: Any, codes: Ints) -> Menu:
 
 
 # ---------------------------------------------------------------------- copies
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 MISSING, OUTSIDE = 0, 1  # no value, or one that is not in the menu; other values are numbered from 2 on
@@ -238,8 +222,6 @@ def _ranks(menu: Menu) -> tuple[Floats, Ints]:
 
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from prade.data.declare.schema import Schema
     from prade.data.public.joint import Joint
 
@@ -296,8 +278,6 @@ class Decoder:
         `drawn` are the numbers of the public rows (of those with weight) that the rows were drawn from, if known. With
         `Chances` for a seed, a row's cells do not depend on the rows that are decoded with it.
         """
-        import pyarrow as pa
-
         check_like(like)
         for name in coded.columns:
             if name not in self._menus:
@@ -313,8 +293,6 @@ class Decoder:
 
     def listed(self, name: str) -> pa.Array:
         """The values of a column with listed values, in the order of its codes, as the public table writes them."""
-        import pyarrow as pa
-
         return self.types.of_table(pa.table([self._menus[name].values], names=[name]))[name].combine_chunks()
 
     def copied(self, table: pa.Table, coded: Joint | None = None, drawn: Ints | None = None) -> Flags:

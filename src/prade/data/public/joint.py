@@ -15,6 +15,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from prade.core.arrays import mass_per_cell, smallest_unsigned
@@ -144,9 +146,6 @@ def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
     without such values are left out, and so are columns that the table does not have and group columns whose values
     are not known yet.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     public = table if isinstance(table, Columns) else read_table(table, guess=False)
     report: dict[str, dict[Any, int]] = {}
     for column in schema.columns:

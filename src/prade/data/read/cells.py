@@ -19,16 +19,15 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from prade.core.documents import json_value
 from prade.core.errors import DataError, PradeError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LARGEST_WHOLE = 2**53  # beyond this, floats cannot tell neighbouring whole numbers apart
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
@@ -46,15 +45,11 @@ EPOCH = datetime.datetime(1970, 1, 1)
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether an Arrow type is one of the text types."""
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def one_piece(column: Any) -> pa.Array:
     """The column as one Arrow array, even if its chunks have different dictionaries."""
-    import pyarrow as pa
-
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):
@@ -67,9 +62,6 @@ def plain_array(cells: Any) -> Any:
 
     A union that `object_cells` did not make is converted cell by cell.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     cells = one_piece(cells)
     if isinstance(cells, pa.ExtensionArray) and cells.type.extension_name.startswith("arrow."):
         cells = cells.storage  # other extension types, such as pandas' periods, do not store the value itself
@@ -95,8 +87,6 @@ def _python_object(cell: Any) -> Any:
 
 def texts_of(cells: Any) -> Any:
     """The text of each cell, to be compared with a list of texts; null for a cell without one."""
-    import pyarrow as pa
-
     types, kind = pa.types, cells.type
     if types.is_timestamp(kind) or types.is_date64(kind):
         return _time_texts(microseconds(cells))
@@ -109,8 +99,6 @@ def texts_of(cells: Any) -> Any:
 
 def clean_text(texts: Any) -> Any:
     """The texts; a cell that is not valid UTF-8 becomes a text that no schema lists (`text_of_bytes`)."""
-    import pyarrow as pa
-
     texts = texts.cast(pa.large_string())
     try:
         texts.validate(full=True)
@@ -144,8 +132,6 @@ def text_of_bytes(raw: bytes, encoding: str = "utf-8") -> str:
 
 def decoded_text(cells: pa.Array, encoding: str) -> pa.Array:
     """Bytes as text in an encoding. UTF-8 stays unchanged, because cells of bytes are read as UTF-8."""
-    import pyarrow as pa
-
     data = cells.buffers()[2]
     if encoding == "utf-8" or data is None or not (np.frombuffer(data, np.uint8) > 127).any():
         return cells
@@ -166,8 +152,6 @@ def text_of_characters(cell: str) -> str:
 
 def floats_of(cells: Any) -> NDArray[np.float64]:
     """Each number or Boolean as a double; NaN for missing cells."""
-    import pyarrow as pa
-
     if pa.types.is_decimal(cells.type):  # Arrow's own conversion does not always give the nearest double
         cells = _written_out(cells)
     doubles = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -176,8 +160,6 @@ def floats_of(cells: Any) -> NDArray[np.float64]:
 
 def microseconds(cells: Any) -> pa.Array:
     """Each date or time as whole microseconds since 1970 in UTC; times beyond `FARTHEST` are moved to it."""
-    import pyarrow as pa
-
     days = pa.types.is_date32(cells.type)
     empty = cells.is_null().to_numpy(zero_copy_only=False)
     raw = cells.cast(pa.int32()).cast(pa.int64()) if days else cells.cast(pa.int64())
@@ -193,8 +175,6 @@ def microseconds(cells: Any) -> pa.Array:
 
 def days_of(cells: Any) -> NDArray[np.float64]:
     """Each date or time as days since 1970-01-01, with the time of day as a fraction; NaN for missing cells."""
-    import pyarrow as pa
-
     if pa.types.is_date32(cells.type):
         return floats_of(cells.cast(pa.int32()))
     moments = microseconds(cells)
@@ -205,18 +185,12 @@ def days_of(cells: Any) -> NDArray[np.float64]:
 
 def numerals_in(texts: Any) -> Any:
     """The text of each cell that is a number; null for all others."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     trimmed = pc.utf8_trim_whitespace(texts)
     return pc.if_else(pc.match_substring_regex(trimmed, NUMBER), trimmed, pa.scalar(None, trimmed.type))
 
 
 def numbers_in(cells: Any, *, dates: bool = False) -> NDArray[np.float64]:
     """The number of each cell, in days if texts are dates; NaN for a cell that is not a number."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_null(cells.type):
         return np.full(len(cells), np.nan)
     if is_text(cells.type) and dates:
@@ -229,9 +203,6 @@ def numbers_in(cells: Any, *, dates: bool = False) -> NDArray[np.float64]:
 
 
 def _number_texts(numbers: NDArray[np.float64]) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     whole = np.isfinite(numbers) & (numbers == np.floor(numbers))
     near = whole & (np.abs(numbers) < LARGEST_WHOLE)
     digits = pa.array(np.where(near, numbers, 0).astype(np.int64)).cast(pa.large_string())
@@ -243,16 +214,11 @@ def _number_texts(numbers: NDArray[np.float64]) -> pa.Array:
 
 def decimal_texts(cells: Any) -> Any:
     """Decimals as exact text, without trailing zeros."""
-    import pyarrow.compute as pc
-
     return pc.utf8_rtrim(pc.replace_substring_regex(_written_out(cells), ZEROS, r"\1"), ".")
 
 
 def _written_out(cells: Any) -> Any:
     """Decimals without exponents: Arrow writes zeros and small numbers with one that depends on the column's scale."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     texts = cells.cast(pa.large_string())
     if not pc.any(pc.match_substring(texts, "E")).as_py():
         return texts
@@ -261,9 +227,6 @@ def _written_out(cells: Any) -> Any:
 
 
 def _time_texts(moments: pa.Array) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     texts = moments.cast(pa.timestamp("us")).cast(pa.large_string())
     seconds = pc.utf8_rtrim(pc.replace_substring_regex(texts, ZEROS, r"\1"), ".")
     return pc.replace_substring_regex(seconds, MIDNIGHT, "")
@@ -288,8 +251,6 @@ def _decimal_or_text(text: str) -> Any:
 
 def object_cells(values: Any) -> pa.Array:
     """Python objects as an Arrow union: the type of each cell depends on that cell alone."""
-    import pyarrow as pa
-
     types, cells = _kinds(), list(values)
     children: dict[type | None, list[Any]] = {kind: [] for kind in types}
     kinds = set(map(type, cells)) - {type(None)}
@@ -312,8 +273,6 @@ def object_cells(values: Any) -> pa.Array:
 
 def _kinds() -> dict[type | None, Any]:
     """The kinds of cells and their Arrow types; `object` stands for all values that a schema cannot list."""
-    import pyarrow as pa
-
     return {
         None: pa.null(),
         bool: pa.bool_(),
@@ -328,8 +287,6 @@ def _kinds() -> dict[type | None, Any]:
 
 def _alone(cells: Sequence[Any], types: dict[type | None, Any], kind: type) -> pa.Array | None:
     """A fast path for cells of one kind; None if a cell needs more than 64 bits or has an unpaired surrogate."""
-    import pyarrow as pa
-
     try:
         child = pa.array(cells, types[kind], from_pandas=True)
     except (OverflowError, UnicodeEncodeError, pa.ArrowException):
@@ -390,8 +347,6 @@ def is_missing(cell: Any) -> bool:
 
 
 def _moment_of(cell: np.datetime64) -> tuple[type | None, Any]:
-    import pyarrow as pa
-
     if np.isnat(cell):
         return None, None
     unit = np.datetime_data(cell.dtype)[0]
@@ -413,14 +368,8 @@ def _decimal_of(cell: decimal.Decimal) -> tuple[type, Any]:
 # ---------------------------------------------------------------------- types of cells
 
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
 def require_plain_type(name: str, kind: pa.DataType) -> None:
     """Refuse a column of a public table whose cells are not single values: lists, structs, durations, bytes."""
-    import pyarrow as pa
-
     types = pa.types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
@@ -434,8 +383,6 @@ def require_plain_type(name: str, kind: pa.DataType) -> None:
 
 def replace_invalid_utf8(table: pa.Table) -> pa.Table:
     """Replace text cells that are not valid UTF-8, each by its own bytes (`prade.data.read.cells.text_of_bytes`)."""
-    import pyarrow as pa
-
     for index, name in enumerate(table.column_names):
         cells = table.column(index)
         kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
@@ -458,9 +405,6 @@ def python_values(cells: Any) -> list[Any]:
 
 # ---------------------------------------------------------------------- columns
 
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 PANDAS = b"pandas"
 AT_ONCE = 4  # columns that are read and coded at the same time: each is in memory
@@ -490,8 +434,6 @@ class Columns:
     @cached_property
     def schema(self) -> pa.Schema:
         """The types of all columns, with the notes for pandas about them; if it was not given, each column is read."""
-        import pyarrow as pa
-
         if self._schema is not None:
             return self._schema
         each = {name: self._read(name).schema for name in self.column_names}
@@ -505,8 +447,6 @@ class Columns:
 
     def table(self, names: Sequence[str]) -> pa.Table:
         """Some columns together."""
-        import pyarrow as pa
-
         found = [self._read(name) for name in names]
         if len(found) == 1:
             return found[0]
@@ -514,8 +454,6 @@ class Columns:
 
     def changed(self, change: Callable[[str, Any], Any]) -> Columns:
         """The same columns, each changed when it is read: `change` gets a column's name and its cells."""
-        import pyarrow as pa
-
         return Columns(self.column_names, lambda name: pa.table({name: change(name, self[name])}))
 
 

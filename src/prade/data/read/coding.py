@@ -11,9 +11,11 @@ cell, so private rows may be coded.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError
@@ -33,9 +35,6 @@ from prade.data.read.cells import (
     texts_of,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     """The code of each cell, and whether the cell is in the domain (False if the column's policy gave the code).
@@ -44,8 +43,6 @@ def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     outside the domain, like a cell of the wrong kind among Python objects (an Arrow union): where a type depends on the
     rows, as in files and frames, an error could reveal that somebody's row was there.
     """
-    import pyarrow as pa
-
     cells = plain_array(cells)
     if pa.types.is_union(cells.type):
         return _code_union(column, cells)
@@ -83,8 +80,6 @@ def _code_union(column: Column, cells: Any) -> Coding:
 
 def _code_dictionary(column: Column, cells: Any) -> Coding:
     """Code the distinct values of a dictionary-encoded column, then look up each row's code."""
-    import pyarrow as pa
-
     distinct = cells.dictionary
     if is_text(distinct.type):
         distinct = clean_text(distinct)
@@ -105,8 +100,6 @@ def _code_plain(column: Column, cells: Any) -> Coding:
 
 
 def _empty(cells: Any) -> NDArray[np.bool_]:
-    import pyarrow as pa
-
     empty = cells.is_null(nan_is_null=pa.types.is_floating(cells.type))
     return np.asarray(empty.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
@@ -120,8 +113,6 @@ def numbers_of(column: Column, cells: Any) -> NDArray[np.float64]:
 
 def _misfit(column: Column, kind: pa.DataType) -> str | None:
     """Why cells of this type cannot be coded, whatever their values are; None if they can."""
-    import pyarrow as pa
-
     types = pa.types
     if is_text(kind) or types.is_null(kind):
         return None
@@ -155,9 +146,6 @@ def exact_ids(cells: Any) -> Any:
 
     Floats that skip numbers (doubles from 2**53 on) are not ids. An empty text is a missing id.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     cells, types = _stored(cells), pa.types
     kind = cells.type
     if types.is_dictionary(kind):
@@ -189,8 +177,6 @@ def exact_ids(cells: Any) -> Any:
 
 def _stored(cells: Any) -> Any:
     """The cells as a plain array in which text and bytes are the bytes that the source has; UUIDs become text."""
-    import pyarrow as pa
-
     cells = one_piece(cells)
     types, kind = pa.types, cells.type
     if getattr(kind, "extension_name", "") == "arrow.uuid":
@@ -205,9 +191,6 @@ def _moments(cells: Any) -> Any:
 
     Null beyond the range in which units can be compared.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     since, text = microseconds(cells), pa.large_string()
     written = pc.and_(pc.greater_equal(since, YEAR_1), pc.less(since, YEAR_10000))
     texts = texts_of(pc.if_else(written, since, 0).cast(pa.timestamp("us")))
