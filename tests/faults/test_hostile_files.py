@@ -103,7 +103,7 @@ def test_a_mark_of_the_byte_order_is_passed_over(tmp_path):
     assert Schema.load(tmp_path / "a.json") == Schema.from_mbi({"a": 2})
 
 
-@pytest.mark.parametrize("read", [Schema.load, Schema.from_mbi, Schema.from_contest, Plan.load])
+@pytest.mark.parametrize("read", [Schema.load, Plan.load])
 @pytest.mark.parametrize("name", ["a\0b", "", "no/folder", "a.toml/b"])
 def test_paths_that_are_none(tmp_path, monkeypatch, read, name):
     monkeypatch.chdir(tmp_path)

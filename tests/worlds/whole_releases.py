@@ -76,7 +76,7 @@ def spec_names(folder: Path, *by: tuple[str, ...]) -> Path:
 
 def contest(folder: Path, parameters: Path) -> Path:
     """The schema and the 181 PUMAs of the contest; people who differ from place to place, none of them real."""
-    whole = Schema.from_contest(parameters)
+    whole = Schema.load(parameters)
     schema = whole.select(["PUMA", *CONTEST])
     places = list(whole["PUMA"].values)
     groups = {"PUMA": places}

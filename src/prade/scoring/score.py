@@ -12,7 +12,7 @@ numbers of true and synthetic rows differ by 250 or more (`bias`), or when one o
 What the contest did is taken from its own script (`runtime/scripts/metric.py` of drivendataorg/deid2-runtime, as it
 was for sprint 2): 50 draws of two different columns out of all but the group columns (sorted by name, survey weights
 included), each draw on its own, so that a pair may come twice and then counts twice; numpy's `RandomState`, seed
-123456; missing is a cell of its own; numeric columns in the bins that `Schema.from_contest` has. The groups are those
+123456; missing is a cell of its own; numeric columns in the bins that `Schema.load` gives them. The groups are those
 that occur on either side: a group that only the synthetic rows have scores 2, one that neither side has is not
 counted. The contest refused tables with values outside the schema, here they follow the column's policy.
 

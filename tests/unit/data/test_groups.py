@@ -226,12 +226,6 @@ def test_keys_of_groups(places):
     assert [column.name for column in keyed.columns] == ["STATE", "PUMA"]  # the order of the list
     # STATE in (39, 17), PUMA in (02, 01, 03): places 0, 4, 1, 5 of six
     assert (keyed.joint.tolist(), keyed.number.tolist(), keyed.size) == ([0, 1, 4, 5], [0, 2, 1, 3], 4)
-    assert not keyed.trivial
-    alone = Groups.of({"TOWN": ["b", "a"]})
-    assert alone.keyed(["TOWN"], alone.level(["TOWN"]).number).trivial
-    assert not alone.keyed(["TOWN"], alone.level([]).number).trivial
-    everybody = Groups.of(None)
-    assert everybody.keyed(["AGE"], everybody.level([]).number).trivial
 
 
 def test_more_combinations_than_numbers():

@@ -75,8 +75,6 @@ class Column(Declaration):
         """What the column's kind says about it."""
         return KINDS[self.kind](self)
 
-    # ------------------------------------------------------------------ codes
-
     @property
     def numeric(self) -> bool:
         """Whether the codes are bins of numbers."""
@@ -102,7 +100,9 @@ class Column(Declaration):
         """The code for a cell that is not one of this column's values (for a numeric column: not a number)."""
         if self.other is not None and self.unknown != "missing":
             return self.values.index(self.other)
-        return self.size - 1 if self.missing else self.domain.last_resort
+        if self.missing:
+            return self.size - 1
+        return 0 if self.numeric else self.present - 1
 
     def satisfying(self, op: str, value: Any) -> Mask:
         """Which codes satisfy ``column op value``; missing satisfies none, not even ``!=``.
@@ -118,13 +118,6 @@ class Column(Declaration):
             raise WorkloadError(f"{self.name}: {op!r} is not a comparison; write ==, !=, <, <=, > or >=")
         return np.concatenate([self.domain.satisfying(op, value), np.zeros(int(self.missing), np.bool_)])
 
-    # ------------------------------------------------------------------ bins of a numeric column
-
-    @property
-    def thresholds(self) -> tuple[float, ...]:
-        """The smallest value of each bin except the first: the cuts, rounded up in a column of whole numbers."""
-        return Numeric(self).thresholds
-
     def bounds(self, code: int) -> tuple[float | None, float | None]:
         """The smallest and largest value of a bin; None where the bin is open-ended."""
         return Numeric(self).bounds(code)
@@ -132,8 +125,6 @@ class Column(Declaration):
     def number_text(self, number: float) -> str:
         """A number, or in a column of dates its date, as text."""
         return Numeric(self).number_text(number)
-
-    # ------------------------------------------------------------------ words for readers
 
     @property
     def heading(self) -> str:
@@ -190,8 +181,6 @@ class Column(Declaration):
     def unlabelled(self) -> Column:
         """This column without words for readers."""
         return replace(self, title="", description="", unit="", labels={})
-
-    # ------------------------------------------------------------------ checks
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

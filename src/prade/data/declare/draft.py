@@ -184,9 +184,6 @@ def _round_within(number: float, room: float) -> float:
     return number
 
 
-# ---------------------------------------------------------------------- linked columns
-
-
 HOLDS = 0.99  # an order that holds in at least this share of the public rows is a rule
 BREAKS = 0.05  # below this share of rows, the order may be one of scale only (hours of work are below most incomes)
 MOST_ROWS = 50_000  # enough to tell such shares apart
@@ -203,8 +200,6 @@ def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
     >>> proposed_links(columns, {"WAGES": wages, "INCOME": wages + 10})
     (('WAGES', 'INCOME'),)
     """
-    from prade.data.read.tables import plain_cells, read_table
-
     numeric = [column for column in columns if column.numeric]
     if len(numeric) < 2:
         return ()

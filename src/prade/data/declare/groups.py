@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import DataError, closest, names_of
 from prade.data.declare.column import Column
-
-if TYPE_CHECKING:
-    from prade.data.read.cells import Columns
+from prade.data.read.cells import Columns, one_piece, require_plain_type
+from prade.data.read.coding import code_cells
+from prade.data.read.tables import column_names, distinct_values, group_cells, plain_cells, read_table
 
 MOST_COMBINATIONS = 2**62
 
@@ -71,9 +71,6 @@ class Groups:
     @classmethod
     def of(cls, table: Any = None) -> Groups:
         """The groups in a public table or file, which has one row per group; None for a single group of everybody."""
-        from prade.data.read.cells import one_piece, require_plain_type
-        from prade.data.read.tables import column_names, distinct_values, group_cells, plain_cells, read_table
-
         if isinstance(table, Groups):
             return table
         if table is None:
@@ -113,10 +110,8 @@ class Groups:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The list as a table: the values of each column."""
-        return {
-            column.name: [column.values[code] for code in self.codes[:, index]]
-            for index, column in enumerate(self.columns)
-        }
+        columns = zip(self.columns, self.codes.T, strict=True)
+        return {column.name: [column.values[code] for code in codes] for column, codes in columns}
 
     def level(self, by: Sequence[str]) -> Grouping:
         """The groups given by the columns `by`, in order of appearance."""
@@ -180,12 +175,6 @@ class KeyedGroups:
         """Number of groups."""
         return int(self.number.max()) + 1
 
-    @property
-    def trivial(self) -> bool:
-        """Whether every joint code is listed and is its group's number."""
-        whole = math.prod(column.present for column in self.columns)
-        return len(self.joint) == whole and np.array_equal(self.number, self.joint)
-
     def numbers(self, table: pa.Table | Columns) -> NDArray[np.int64]:
         """The group of each row of a table that has the key columns; -1 for a row in no group."""
         return self.joint_codes({column.name: table[column.name] for column in self.columns}, table.num_rows)[1]
@@ -197,8 +186,6 @@ class KeyedGroups:
 
         `refuse` is passed on to `prade.data.read.coding.code_cells`.
         """
-        from prade.data.read.coding import code_cells
-
         joint = np.zeros(rows, np.int64)
         known = np.ones(rows, np.bool_)
         for column in self.columns:
@@ -207,9 +194,6 @@ class KeyedGroups:
             known &= fits
         near = np.minimum(np.searchsorted(self.joint, joint), len(self.joint) - 1)
         return joint, np.where(known & (self.joint[near] == joint), self.number[near], -1)
-
-
-# ---------------------------------------------------------------------- recurring groups
 
 
 YEARS = range(1800, 2200)

@@ -73,8 +73,6 @@ class ColumnKind(ABC):
     def __init__(self, column: Declaration) -> None:
         self.column = column
 
-    # declared
-
     @abstractmethod
     def settled(self) -> dict[str, Any]:
         """The fields of the declaration that this kind has a part in, checked and in their final form."""
@@ -84,33 +82,17 @@ class ColumnKind(ABC):
         """Why there cannot be a label for this key."""
 
     @property
-    def unlisted(self) -> bool:
-        """Whether the values are not known yet."""
-        return False
-
-    # coded
-
-    @property
     @abstractmethod
     def present(self) -> int:
         """Number of codes, without missing."""
-
-    @property
-    @abstractmethod
-    def last_resort(self) -> int:
-        """The code of a cell outside the domain, in a column without missing and without a value for such cells."""
 
     @abstractmethod
     def codes(self, cells: Any, fallback: int) -> Coding:
         """The code of each cell, and whether the cell is in the domain; missing cells are coded by the caller."""
 
-    # compared
-
     @abstractmethod
     def satisfying(self, op: str, value: Any) -> Mask:
         """Which codes satisfy ``column op value``; comparisons that codes cannot decide are refused."""
-
-    # drawn and shown
 
     @abstractmethod
     def natural_type(self) -> pa.DataType:
@@ -123,9 +105,6 @@ class ColumnKind(ABC):
     @abstractmethod
     def words(self) -> list[str]:
         """One text for readers per code, without missing and without labels."""
-
-
-# ---------------------------------------------------------------------- values
 
 
 def plain_value(value: Any) -> Any:
@@ -148,9 +127,6 @@ def quoted(value: Any) -> str:
 def some_of(values: Sequence[Value], most: int = 12) -> str:
     shown = ", ".join(quoted(value) for value in values[:most])
     return shown if len(values) <= most else f"{shown}, ... ({len(values)} in all)"
-
-
-# ---------------------------------------------------------------------- labels
 
 
 def label_key(value: Any) -> str:
@@ -190,7 +166,7 @@ def settled_labels(domain: ColumnKind) -> dict[str, str]:
     settled: dict[str, str] = {}
     for value, label in labels.items():
         key = label_key(value)
-        if key not in listed and not (key == MISSING and column.missing) and not domain.unlisted:
+        if key not in listed and not (key == MISSING and column.missing) and not (domain.groups and not listed):
             needs = "there is a label for missing cells, which needs missing = true"
             raise SchemaError(needs if key == MISSING else domain.no_label(key))
         what = f'the label of "{key[:40]}"'

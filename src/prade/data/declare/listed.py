@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
@@ -34,12 +35,14 @@ class Categorical(ColumnKind):
 
     name = "categorical"
     keys = frozenset({"values", "other"})
-    empty_type = "str"  # the type of the values of a column that has none: its cells are always missing
 
     def settled(self) -> dict[str, Any]:
-        column = self.column
-        values = tuple(plain_value(value) for value in column.values)
-        self._need_values()
+        column, values = self.column, tuple(map(plain_value, self.column.values))
+        if not values and not column.missing and not self.groups:
+            raise column.error(
+                "the list of values is empty; give at least one value, e.g. values = [1, 2], or missing = true for a "
+                "column that is always missing"
+            )
         types = {type(value).__name__ for value in values}
         if not types <= {"int", "float", "str", "bool"}:
             raise column.error("values must be numbers, text, true/false or dates")
@@ -57,14 +60,11 @@ class Categorical(ColumnKind):
                 f"the values mix {' and '.join(sorted(types))}; write them all as one type, "
                 f"e.g. [{', '.join(quoted(value_text(value)) for value in values[:3])}]"
             )
-        value_type = types.pop() if types else self.empty_type
+        value_type = types.pop() if types else "" if self.groups else "str"  # without values, all cells are missing
         if value_type == "float" and not all(math.isfinite(value) for value in values):
             raise column.error("values must be finite numbers; for NaN, set missing = true")
-        seen: set[Value] = set()
-        for value in values:
-            if value in seen:
-                raise column.error(f"the value {quoted(value)} is listed twice; remove one")
-            seen.add(value)
+        if (value := next((value for value, number in Counter(values).items() if number > 1), None)) is not None:
+            raise column.error(f"the value {quoted(value)} is listed twice; remove one")
         other = plain_value(column.other)
         if other is not None and (other not in values or isinstance(other, str) != (value_type == "str")):
             raise column.error(
@@ -72,23 +72,12 @@ class Categorical(ColumnKind):
             )
         return {"values": values, "other": other, "value_type": value_type, "cuts": ()}
 
-    def _need_values(self) -> None:
-        if len(self.column.values) == 0 and not self.column.missing:
-            raise self.column.error(
-                "the list of values is empty; give at least one value, e.g. values = [1, 2], or missing = true for a "
-                "column that is always missing"
-            )
-
     def no_label(self, key: str) -> str:
         return f'there is a label for "{key[:40]}"; the values are {some_of(self.column.values)}'
 
     @property
     def present(self) -> int:
         return len(self.column.values)
-
-    @property
-    def last_resort(self) -> int:
-        return self.present - 1
 
     def codes(self, cells: Any, fallback: int) -> Coding:
         index = self._indices(cells)
@@ -179,18 +168,10 @@ class Group(Categorical):
     name = "group"
     groups = True
     keys = frozenset({"values"})
-    empty_type = ""
-
-    def _need_values(self) -> None:
-        """The list of groups may give them later."""
-
-    @property
-    def unlisted(self) -> bool:
-        return not self.column.values
 
     @property
     def present(self) -> int:
-        if self.unlisted:
+        if not self.column.values:
             raise self.column.error(
                 "the values of this group column are not known yet; "
                 "give the public list of groups with schema.with_groups(table)"

@@ -42,9 +42,6 @@ class Numeric(ColumnKind):
     name = "numeric"
     numeric = True
     keys = frozenset({"edges", "integer", "min", "max", "clip"})
-    last_resort = 0
-
-    # ------------------------------------------------------------------ declared
 
     def settled(self) -> dict[str, Any]:
         column = self.column
@@ -77,8 +74,8 @@ class Numeric(ColumnKind):
             bounds = (("above min", low), ("not above max", high))
             needed = " and ".join(f"{words} {text(at)}" for words, at in bounds if at is not None)
             raise column.error(f"no edge is {needed}, so there would be only one bin; add an edge that is")
-        checked = {"edges": edges, "min": low, "max": high, "cuts": cuts}
-        return {**checked, "dates": dates, "integer": integer, "value_type": ""}
+        bins = {"edges": edges, "min": low, "max": high, "cuts": cuts}
+        return {**bins, "dates": dates, "integer": integer, "value_type": ""}
 
     def _finite(self, key: str, number: Any, integer: bool, dates: bool) -> float:
         error = self.column.error
@@ -103,8 +100,6 @@ class Numeric(ColumnKind):
 
     def no_label(self, key: str) -> str:
         return f'there is a label for "{key[:40]}", but bins have no labels: only missing may have one'
-
-    # ------------------------------------------------------------------ bins
 
     @property
     def present(self) -> int:
@@ -136,8 +131,6 @@ class Numeric(ColumnKind):
             high = low + width - (1.0 if integer else 0.0)
         return min(low, high), high  # for large floats, low may have been rounded to a number above high
 
-    # ------------------------------------------------------------------ coded
-
     def codes(self, cells: Any, fallback: int) -> Coding:
         column, numbers = self.column, numbers_in(cells, dates=self.column.dates)
         codes = np.searchsorted(np.asarray(column.cuts), numbers, side="right").astype(np.int64)
@@ -153,8 +146,6 @@ class Numeric(ColumnKind):
         if column.integer and not column.dates:  # a date with a time of day is still in the domain
             fits &= numbers == np.floor(numbers)
         return codes, fits
-
-    # ------------------------------------------------------------------ compared
 
     def satisfying(self, op: str, value: Any) -> Mask:
         number = self._threshold(op, value)
@@ -223,8 +214,6 @@ class Numeric(ColumnKind):
         )[len(near)]
         return OffEdge(f"{self.column.name} {op} {value!r} is not at the edge of a bin: {where}", below, above)
 
-    # ------------------------------------------------------------------ drawn
-
     def natural_type(self) -> pa.DataType:
         if self.column.dates:
             return pa.date32()
@@ -255,24 +244,18 @@ class Numeric(ColumnKind):
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
 
-    # ------------------------------------------------------------------ shown
-
     def number_text(self, number: float) -> str:
         """A number of the column, or a date, as text."""
         return date_text(number) if self.column.dates else value_text(number)
 
     def cell_texts(self) -> list[str]:
-        def start(number: float) -> str:
-            short = just_above(number)
-            return f"[{self.number_text(number)}" if short is None else f"({self.number_text(short)}"
-
-        def stop(number: float) -> str:
-            short = just_above(number)
-            return f"{self.number_text(number)})" if short is None else f"{self.number_text(short)}]"
-
-        low, high = self.column.min, self.column.max
-        starts = ["(-inf" if low is None else f"[{self.number_text(low)}", *map(start, self.column.cuts)]
-        stops = [*map(stop, self.column.cuts), "inf)" if high is None else f"{self.number_text(high)}]"]
+        low, high, text = self.column.min, self.column.max, self.number_text
+        starts, stops = ["(-inf" if low is None else f"[{text(low)}"], []
+        for cut in self.column.cuts:
+            short = just_above(cut)
+            stops.append(f"{text(cut)})" if short is None else f"{text(short)}]")
+            starts.append(f"[{text(cut)}" if short is None else f"({text(short)}")
+        stops.append("inf)" if high is None else f"{text(high)}]")
         return [f"{low}, {high}" for low, high in zip(starts, stops, strict=True)]
 
     def words(self) -> list[str]:

@@ -14,10 +14,14 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from prade.core.documents import file_text, json_value, toml_table
 from prade.core.errors import PradeError, SchemaError, closest, names_of
+from prade.core.files import replace_file
+from prade.data.declare import schema_file
 from prade.data.declare.column import Column
-from prade.data.declare.draft import proposed_links
+from prade.data.declare.draft import infer_columns, proposed_links
 from prade.data.declare.groups import Groups
+from prade.data.read.tables import distinct_values, group_cells, read_table
 
 __all__ = ["Column", "Schema"]
 
@@ -58,8 +62,6 @@ class Schema:
                 raise SchemaError(f"column {column.name!r} is declared twice; remove one of the two")
             self._by_name[column.name] = column
         self.linked = _checked_links(linked, self.coded, self.names)
-
-    # ------------------------------------------------------------------ lookup
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,8 +105,6 @@ class Schema:
         """Number of cells in the product of the columns."""
         return math.prod(self.shape(names))
 
-    # ------------------------------------------------------------------ other schemas
-
     def select(self, names: Sequence[str]) -> Schema:
         """A schema with these columns only, in this order."""
         chosen = [self[name] for name in names_of(names)]
@@ -128,8 +128,6 @@ class Schema:
         `table` is a table or file with one row per group. Its columns may be nested, as STATE and PUMA are; then the
         values of the outer column repeat. A group column that is not in the list keeps its values.
         """
-        from prade.data.read.tables import distinct_values, group_cells, read_table
-
         groups = read_table(table)
         filled = []
         for column in self.columns:
@@ -149,56 +147,40 @@ class Schema:
             filled.append(column)
         return Schema(filled, linked=self.linked, invariants=self.invariants)
 
-    # ------------------------------------------------------------------ files
-
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Schema:
-        """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
-        from prade.data.declare import schema_file
+        """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON.
 
-        content = schema_file.content_of_file(path)
+        The numeric columns of the contest get the bins of its score (sprint 2).
+        """
+        text = file_text(path, "schema file", SchemaError)
         try:
-            return cls._of(content, Path(path).parent)
+            if text.lstrip().startswith("{"):
+                return cls(schema_file.columns_of_json(json_value(text, SchemaError)))
+            return cls.from_dict(toml_table(text, SchemaError), Path(path).parent)
         except PradeError as error:
             raise error.within(str(path)) from None
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
         """Read a schema from TOML text."""
-        from prade.core.documents import toml_table
-
         return cls.from_dict(toml_table(text, SchemaError))
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Schema:
-        """The schema in the tables of a TOML document."""
-        from prade.data.declare import schema_file
-
-        return cls._of(schema_file.content_of_table(document))
-
-    @classmethod
-    def _of(cls, content: Mapping[str, Any], folder: Path | None = None) -> Schema:
-        facts = invariants_of(content.get("invariant", []), folder)
-        return cls(content["columns"], linked=content.get("linked", ()), invariants=facts)
+    def from_dict(cls, document: Mapping[str, Any], folder: Path | None = None) -> Schema:
+        """The schema in the tables of a TOML document, whose files of totals are in `folder`."""
+        columns = schema_file.columns_of_table(document)
+        facts = invariants_of(document.get("invariant", []), folder)
+        return cls(columns, linked=document.get("linked", ()), invariants=facts)
 
     @classmethod
-    def from_contest(cls, path: str | PathLike[str]) -> Schema:
-        """Read the parameters.json of the NIST contest (sprint 2); numeric columns get the bins of its score."""
-        from prade.data.declare import schema_file
-
-        return cls(schema_file.columns_of_contest(schema_file.json_object(path)))
-
-    @classmethod
-    def from_mbi(cls, domain: str | PathLike[str] | Mapping[str, int]) -> Schema:
-        """Read mbi's domain, {"column": size}: the values are 0, 1, ..., size - 1.
+    def from_mbi(cls, domain: Mapping[str, int]) -> Schema:
+        """The schema of mbi's domain, {"column": size}: the values are 0, 1, ..., size - 1.
 
         >>> Schema.from_mbi({"sex": 2, "race": 5}).shape(["sex", "race"])
         (2, 5)
         """
-        from prade.data.declare import schema_file
-
-        sizes = domain if isinstance(domain, Mapping) else schema_file.json_object(domain)
-        return cls(schema_file.columns_of_mbi(sizes))
+        return cls(schema_file.columns_of_mbi(domain))
 
     @classmethod
     def infer(
@@ -221,29 +203,21 @@ class Schema:
         binned: list it in `groups` or `skip`, or increase `max_values`. Numeric columns are linked where one is hardly
         ever above the other.
         """
-        from prade.data.declare.draft import infer_columns
-
         columns = infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins)
         return cls(columns, linked=proposed_links(columns, table))
 
     def to_toml(self) -> str:
         """The schema as TOML text; `from_toml` turns it back into an equal schema."""
-        from prade.data.declare import schema_file
-
-        return schema_file.toml_of_content(self.columns, self.linked, [each.to_dict() for each in self.invariants])
+        return schema_file.toml_of_schema(self.columns, self.linked, [each.to_dict() for each in self.invariants])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema to a TOML file."""
-        from prade.core.files import replace_file
-
         with replace_file(path) as temporary:
             temporary.write_text(self.to_toml(), encoding="utf-8")
 
     def fingerprint(self) -> str:
         """SHA-256 (hexadecimal) of the columns' TOML text without labels; equal schemas have equal fingerprints."""
         return hashlib.sha256(self.unlabelled().with_invariants(()).to_toml().encode()).hexdigest()
-
-    # ------------------------------------------------------------------ comparison and display
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
@@ -289,9 +263,6 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-# ---------------------------------------------------------------------- invariants
-
-
 Source = Literal["public", "private"]
 
 LARGEST_TOTAL = 2**40  # rows of all groups: far more than can be drawn, and few enough to be shared out exactly
@@ -321,7 +292,7 @@ class Rule:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
-        return {"rule": self.rule, **_source_to_dict(self.source)}
+        return {"rule": self.rule} | ({} if self.source == "public" else {"source": self.source})
 
 
 @dataclass(frozen=True)
@@ -343,8 +314,6 @@ class PublishedTotals:
         cls, table: Any, level: str | Sequence[str], column: str = DEFAULT_COLUMN, source: Source = "public"
     ) -> PublishedTotals:
         """From a table or file with one row per group: the group columns `level`, and the numbers in `column`."""
-        from prade.data.read.tables import group_cells, read_table
-
         by = names_of(level) if isinstance(level, str | Sequence) else (level,)
         if not all(isinstance(name, str) for name in (*by, column)) or len({*by, column}) < len(by) + 1:
             raise SchemaError(
@@ -369,9 +338,13 @@ class PublishedTotals:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; the numbers are in it, whatever file they came from."""
         column = DEFAULT_COLUMN + "_" * (DEFAULT_COLUMN in self.level)  # a name that no group column has
-        named = {} if column == DEFAULT_COLUMN else {"column": column}
-        totals = {**self.groups.to_dict(), column: list(self.rows)}
-        return {"level": list(self.level), **named, **_source_to_dict(self.source), "totals": totals}
+        table = {
+            "level": list(self.level),
+            "column": column,
+            "source": self.source,
+            "totals": {**self.groups.to_dict(), column: list(self.rows)},
+        }
+        return {key: value for key, value in table.items() if value not in (DEFAULT_COLUMN, "public")}
 
 
 Invariant = Rule | PublishedTotals
@@ -384,13 +357,13 @@ def invariants_of(tables: Any, folder: Path | None = None) -> tuple[Invariant, .
     """
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise SchemaError(f"invariant is {str(tables)[:40]!r}; write [[invariant]] tables (double brackets)")
-    made: list[Invariant] = []
+    invariants: list[Invariant] = []
     for number, table in enumerate(tables, start=1):
         try:
-            made.append(_invariant_of(table, folder))
+            invariants.append(_invariant_of(table, folder))
         except PradeError as error:
             raise error.within(f"invariant {number}") from None
-    return tuple(made)
+    return tuple(invariants)
 
 
 def checked_invariants(invariants: Any) -> tuple[Invariant, ...]:
@@ -440,7 +413,3 @@ def _whole_number(cell: Any, column: str) -> int:
 def _check_source(source: Any) -> None:
     if source not in get_args(Source):
         raise SchemaError(f'source is {str(source)[:40]!r}; write "public" or "private"')
-
-
-def _source_to_dict(source: Source) -> dict[str, Any]:
-    return {} if source == "public" else {"source": source}
