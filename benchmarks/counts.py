@@ -71,7 +71,7 @@ def in_pandas() -> Listed:
     rows = pd.read_parquet(ROWS, columns=["STATE", "PUMA", *schema.coded])
     for name in schema.coded:
         column = schema[name]
-        if column.kind == "numeric":
+        if column.numeric:
             cells = rows[name].to_numpy(dtype=float, na_value=np.nan)
             codes = np.searchsorted(np.asarray(column.cuts), cells, side="right")
             rows[name] = np.where(np.isnan(cells), column.fallback, codes)
@@ -92,7 +92,7 @@ def in_polars() -> Listed:
     exprs = []
     for name in schema.coded:
         column = schema[name]
-        if column.kind == "numeric":
+        if column.numeric:
             number = pl.col(name).cast(pl.Float64)
             codes = pl.lit(pl.Series(column.cuts)).search_sorted(number, side="right").cast(pl.Int32)
             exprs.append(pl.when(number.is_null()).then(column.fallback).otherwise(codes).alias(name))
@@ -109,7 +109,7 @@ def tabulated(listed: Listed) -> Answers:
     codes = {}
     for name in schema.coded:
         column = schema[name]
-        if column.kind == "categorical":
+        if not (column.numeric or column.groups):
             codes[name] = {value: place for place, value in enumerate(column.values)}
             codes[name][-1] = column.present if column.missing else column.fallback
         else:

@@ -47,7 +47,7 @@ def quarters(schema: Schema, name: str) -> Cells:
 
 def with_ranges(schema: Schema) -> list[Ask]:
     """All one-way tables; those of numeric columns share with their quarters."""
-    numeric = [name for name in schema.coded if schema[name].kind == "numeric" and schema.size(name) >= FEW]
+    numeric = [name for name in schema.coded if schema[name].numeric and schema.size(name) >= FEW]
     others = [name for name in schema.coded if name not in numeric]
     each = PARTS / len(schema.coded)
     halves = Workload.marginals(schema, numeric) + Workload(schema, [quarters(schema, name) for name in numeric])

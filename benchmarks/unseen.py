@@ -40,7 +40,7 @@ def kind_of(job: Job, columns: int, share: float) -> Kind:
     Of a combination, each value by itself has at least twice the share, so that only the combination is unseen.
     """
     codes, schema = job.truth[0].codes, job.schema
-    names = [name for name in schema.coded if schema[name].kind == "categorical"]
+    names = [name for name in schema.coded if not (schema[name].numeric or schema[name].groups)]
     near: tuple[float, Kind] = (np.inf, {})
     alone = {name: np.bincount(codes[name], minlength=schema.size(name)) / len(job.truth[0]) for name in names}
     for chosen in combinations(names, columns):

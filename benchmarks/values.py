@@ -92,7 +92,7 @@ def _world(name: str, schema: Schema, public: pa.Table, private: pa.Table, group
 def changed(coded: Coded, linked: Schema) -> Coded:
     """The rows with other bins in the first numeric column that is not linked: hardly any public row has the codes."""
     together = {name for each in linked.linked for name in each}
-    column = next(column for column in linked if column.kind == "numeric" and column.name not in together)
+    column = next(column for column in linked if column.numeric and column.name not in together)
     other = (coded.codes[column.name].astype(np.int64) + column.present // 2) % column.size
     return Coded(coded.schema, {**coded.codes, column.name: other})
 
@@ -175,9 +175,7 @@ def limits(world: World) -> dict[str, pa.Table]:
 
 def sdmetrics_scores(world: World, tables: dict[str, pa.Table]) -> list[list[str]]:
     """The lines of the table of SDMetrics' scores."""
-    kinds = {
-        name: "numerical" if world.schema[name].kind == "numeric" else "categorical" for name in world.schema.coded
-    }
+    kinds = {name: "numerical" if world.schema[name].numeric else "categorical" for name in world.schema.coded}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "kinds.json").write_text(json.dumps(kinds))
         paths = []

@@ -3,8 +3,9 @@
     task, public table -> plan -> measure (spends once) -> estimate -> sample -> report
 
 The command line, `Synthesizer` and the demonstration all call these functions, so the same task, tables, seed and noise
-give the same release whichever of them is used. Each stage takes the result of the one before, so each table is read
-once and the plan is built once. Only `measure` reads private rows.
+give the same release whichever of them is used. Each stage takes the result of the one before, so the public table is
+read once and the plan is decided once. `measure` reads what it has written once more, to be sure of it. Only `measure`
+reads private rows.
 """
 
 from __future__ import annotations

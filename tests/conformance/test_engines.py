@@ -85,7 +85,7 @@ def reference(column, cell):
     """The code of one cell."""
     if cell is None or cell != cell:
         return column.present if column.missing else column.fallback
-    if column.kind == "numeric":
+    if column.numeric:
         number = day_of(cell) if column.dates else number_of(cell)
         return column.fallback if number is None else bin_of(column, number)
     if column.value_type == "str":

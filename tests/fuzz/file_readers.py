@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Column, Schema, Workload
-from prade.data.declare.display import Codebook, display_texts
+from prade.data.declare.display import Codebook
 from prade.data.declare.groups import Groups
 from prade.data.public.decode import Decoder
 from prade.data.public.joint import Prior, encode, outside
@@ -59,9 +59,9 @@ def schema_toml(world: World) -> Reader:
     def read(path: Path) -> object:
         found = Schema.load(path)
         for column in found:
-            if column.kind != "group":
+            if not column.groups:
                 column.cell_texts()
-                display_texts(column)
+                column.display_texts()
         return found.fingerprint()
 
     mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))

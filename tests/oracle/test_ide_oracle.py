@@ -16,7 +16,7 @@ from prade.queries.workload import Cells, Predicate
 from prade.release.release import Measurement
 from worlds.reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 
-SEEDS = range(60)
+SEEDS = range(16)
 
 
 @pytest.fixture(params=[2048, 1], ids=["bundled", "apart"])
@@ -37,14 +37,14 @@ def noisy_case(seed, complete):
 @pytest.mark.usefixtures("bundles")
 @pytest.mark.parametrize("complete", [True, False], ids=["full domain", "support"])
 @pytest.mark.parametrize("projection", ["least-kl", "euclidean"])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_every_step_is_that_of_the_definition(seed, projection, complete):
-    case, order = noisy_case(seed, complete)
-    for steps in (1, 2, 3, 9):
-        got = IDE(steps=steps, order=order, projection=projection).fit(case.prior, case.measurements(), case.total)
-        want = algorithm_1(case, order, steps, projection, complete=complete)
-        np.testing.assert_allclose(got.weights, want, rtol=1e-10, atol=1e-13)
-        assert got.report.settings["steps"] == steps
+def test_every_step_is_that_of_the_definition(projection, complete):
+    for seed in SEEDS:
+        case, order = noisy_case(seed, complete)
+        for steps in (1, 2, 3, 9):
+            got = IDE(steps=steps, order=order, projection=projection).fit(case.prior, case.measurements(), case.total)
+            want = algorithm_1(case, order, steps, projection, complete=complete)
+            np.testing.assert_allclose(got.weights, want, rtol=1e-10, atol=1e-13, err_msg=f"problem {seed}")
+            assert got.report.settings["steps"] == steps
 
 
 def test_the_random_problems_have_all_four_cases():
@@ -63,7 +63,7 @@ def test_the_random_problems_have_all_four_cases():
 
 
 @pytest.mark.parametrize("order", ["cyclic", "random"])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(2))
 def test_named_orders_are_those_of_visits(seed, order, bundles):
     case, _ = noisy_case(seed, False)
     ide = IDE(steps=7, order=order, seed=seed)
@@ -175,7 +175,7 @@ def test_least_kl_projection_by_hand(shares, expected):
 # ------------------------------------------------------------------ the projection is a nearest one, and the KL-least
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("projection", list(PROJECTIONS))
 def test_the_projected_answer_is_nearest_in_l1(seed, projection):
     rng = np.random.default_rng([7, seed])
@@ -219,7 +219,7 @@ def test_unreachable_mass_is_reported_and_shared_out():
     np.testing.assert_allclose(euclidean.project("b"), [0.55, 0.45, 0.0], atol=1e-15)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(8))
 def test_unreachable_share_of_random_supports(seed):
     case, order = noisy_case(seed, False)
     got = IDE(steps=4, order=order).fit(case.prior, case.measurements(), case.total)

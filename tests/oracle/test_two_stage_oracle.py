@@ -46,23 +46,28 @@ def agrees(got, case, radius, least):
     assert report.certificate["dual"] <= least + 1e-6
 
 
-@pytest.mark.parametrize("seed", range(120))
-def test_two_stage_is_the_oracles_optimum(seed):
-    case, radius, least, _ = problem(seed)
-    got = TwoStage().fit(case.prior, case.measurements(), case.total)
-    agrees(got, case, radius, least)
-    assert kl(got.weights, case.p) == pytest.approx(least, abs=1e-6)
+PROBLEMS = 40
+
+
+@pytest.mark.parametrize("ten", [range(first, first + 10) for first in range(0, PROBLEMS, 10)], ids=str)
+def test_two_stage_is_the_oracles_optimum(ten):
+    for seed in ten:
+        print("problem number", seed)
+        case, radius, least, _ = problem(seed)
+        got = TwoStage().fit(case.prior, case.measurements(), case.total)
+        agrees(got, case, radius, least)
+        assert kl(got.weights, case.p) == pytest.approx(least, abs=1e-6)
 
 
 def test_the_random_problems_are_not_all_of_one_kind():
-    radii = [problem(seed)[1] for seed in range(120)]
-    cases = [problem(seed)[0] for seed in range(120)]
-    assert sum(r < 1e-9 for r in radii) >= 10
-    assert sum(r > 0.05 for r in radii) >= 30
-    assert sum((np.concatenate(c.counts) < 0).any() for c in cases) >= 20
-    assert sum((c.W[:, c.p > 0].sum(axis=1) == 0).any() for c in cases) >= 10
-    assert sum(len(set(c.parts)) < len(c.parts) for c in cases) >= 20
-    assert sum(any((m.sum(axis=0) == 0).any() for m in c.matrices) for c in cases) >= 30
+    radii = [problem(seed)[1] for seed in range(PROBLEMS)]
+    cases = [problem(seed)[0] for seed in range(PROBLEMS)]
+    assert sum(r < 1e-9 for r in radii) >= 4
+    assert sum(r > 0.05 for r in radii) >= 10
+    assert sum((np.concatenate(c.counts) < 0).any() for c in cases) >= 7
+    assert sum((c.W[:, c.p > 0].sum(axis=1) == 0).any() for c in cases) >= 3
+    assert sum(len(set(c.parts)) < len(c.parts) for c in cases) >= 7
+    assert sum(any((m.sum(axis=0) == 0).any() for m in c.matrices) for c in cases) >= 10
 
 
 # ------------------------------------------------------------------ several nearest answers
@@ -113,13 +118,14 @@ def generate_columns(monkeypatch, at_once, a_round):
 
 
 @pytest.mark.parametrize(("at_once", "a_round"), [(1, 1), (3, 2), (1, 5)])
-@pytest.mark.parametrize("seed", range(120))
-def test_column_generation_gives_the_same_optimum(seed, at_once, a_round, monkeypatch):
-    case, radius, least, _ = problem(seed)
+def test_column_generation_gives_the_same_optimum(at_once, a_round, monkeypatch):
     generate_columns(monkeypatch, at_once, a_round)
-    got = TwoStage().fit(case.prior, case.measurements(), case.total)
-    agrees(got, case, radius, least)
-    assert kl(got.weights, case.p) == pytest.approx(least, abs=1e-6)
+    for seed in range(PROBLEMS):
+        print("problem number", seed)
+        case, radius, least, _ = problem(seed)
+        got = TwoStage().fit(case.prior, case.measurements(), case.total)
+        agrees(got, case, radius, least)
+        assert kl(got.weights, case.p) == pytest.approx(least, abs=1e-6)
 
 
 def test_column_generation_takes_rounds(monkeypatch):

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade.core.errors import DataError, WorkloadError
-from prade.data.comparison import codes_satisfying
 from prade.data.declare.schema import Column, Schema
 from prade.data.public.decode import Decoder
 from prade.data.public.joint import Coded, encode, outside
@@ -239,7 +238,7 @@ def test_a_comparison_of_codes_is_the_comparison_of_values(op: str, data: st.Dat
     column = Column("X", "numeric", edges=tuple(e + shift for e in edges), integer=True, min=0, max=12, missing=True)
     value = data.draw(st.integers(-2, 14).map(lambda number: number / 1) | st.floats(-2, 14))
     try:
-        chosen = codes_satisfying(column, op, value)
+        chosen = column.satisfying(op, value)
     except WorkloadError:
         # refused only if some bin has values on both sides
         codes = encode(Schema([column]), {"X": list(range(13))}).codes["X"]
@@ -260,6 +259,6 @@ def test_an_inferred_schema_fits_its_table(cells: list[float | None], bins: int)
     assert outside(schema, {"X": cells}) == {}
     assert Schema.from_toml(schema.to_toml()) == schema
     coded = encode(schema, {"X": cells})
-    if schema["X"].kind == "numeric":
+    if schema["X"].numeric:
         assert schema["X"].present <= bins + 1
         assert math.isclose(coded.project(("X",)).sum(), 1.0)

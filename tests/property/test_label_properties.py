@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade.data.declare.column import CONTROLS
-from prade.data.declare.display import display_texts
+from prade.data.declare.kinds import CONTROLS
 from prade.data.declare.schema import Column, Schema
 
 laws = settings(derandomize=True, deadline=None, max_examples=150)
@@ -63,8 +62,8 @@ def test_without_its_labels_it_is_the_same_schema(schema: Schema) -> None:
     assert bare == schema
     assert bare.fingerprint() == schema.fingerprint()
     assert bare.to_toml() == Schema([column.unlabelled() for column in schema]).to_toml()
-    assert [column.cell_texts() for column in bare if column.kind != "group"] == [
-        column.cell_texts() for column in schema if column.kind != "group"
+    assert [column.cell_texts() for column in bare if not column.groups] == [
+        column.cell_texts() for column in schema if not column.groups
     ]
 
 
@@ -73,6 +72,6 @@ def test_without_its_labels_it_is_the_same_schema(schema: Schema) -> None:
 def test_no_two_cells_of_numbers_look_alike(values: list[Any], data: st.DataObject) -> None:
     labels = {value: data.draw(st.sampled_from(["x", "y", "1", "True"])) for value in [*values, None]}
     column = Column("X", "categorical", values=tuple(values), missing=True, labels=labels)
-    texts = display_texts(column)
+    texts = column.display_texts()
     assert len(set(texts)) == column.size
-    assert display_texts(replace(column, labels={})) == column.cell_texts()
+    assert replace(column, labels={}).display_texts() == column.cell_texts()

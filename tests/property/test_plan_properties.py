@@ -79,7 +79,7 @@ def queries(draw, column):
     name = backticked(column.name)
     if column.missing and draw(st.booleans()):
         return f"{name} is missing"
-    if column.kind == "categorical":
+    if not (column.numeric or column.groups):
         chosen = draw(distinct(st.sampled_from(column.values), 3))
         return f"{name} {draw(st.sampled_from(['in', 'not in']))} {chosen!r}"
     edge = draw(st.sampled_from(column.cuts))

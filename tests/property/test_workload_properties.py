@@ -64,7 +64,7 @@ def cells_with_values(draw, column):
     code = draw(st.integers(0, column.size - 1))
     if column.missing and code == column.size - 1:
         return code, None
-    if column.kind == "categorical":
+    if not (column.numeric or column.groups):
         return code, column.values[code]
     low = column.edges[code - 1] if code else column.edges[0] - 5
     high = column.edges[code] if code < len(column.edges) else column.edges[-1] + 5
@@ -81,17 +81,17 @@ def comparisons(draw, column):
         wanted = draw(st.booleans())
         word = draw(st.sampled_from(["missing", "null", "NULL"]))
         return f"{name} is {'' if wanted else 'not '}{word}", lambda value: (value is None) == wanted
-    if column.kind == "numeric" and column.integer and len(column.edges) > 1 and draw(st.integers(0, 3)) == 0:
+    if column.numeric and column.integer and len(column.edges) > 1 and draw(st.integers(0, 3)) == 0:
         low, high = int(column.edges[0]), int(column.edges[-1]) - 1
         inside, words = draw(st.booleans()), draw(st.sampled_from(["between {} and {}", "BETWEEN {} AND {}"]))
         text = f"{name} {'' if inside else 'not '}{words.format(low, high)}"
         return text, lambda value: value is not None and (low <= value <= high) == inside
-    if column.kind == "categorical" and draw(st.booleans()):
+    if not (column.numeric or column.groups) and draw(st.booleans()):
         listed = draw(st.lists(st.sampled_from(column.values), min_size=1, max_size=3))
         inside = draw(st.booleans())
         text = f"{name} {'in' if inside else 'not in'} [{', '.join(map(repr, listed))}]"
         return text, lambda value: value is not None and (value in listed) == inside
-    if column.kind == "categorical":
+    if not (column.numeric or column.groups):
         symbols = list(COMPARE) if isinstance(column.values[0], int) else ["==", "!="]
         symbol, bound = draw(st.sampled_from(symbols)), draw(st.sampled_from(column.values))
     else:

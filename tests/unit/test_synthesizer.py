@@ -32,7 +32,6 @@ from prade import (
 from prade.cli import main as cli
 from prade.core.arrays import shared_out
 from prade.core.execution import Execution
-from prade.data.declare.display import display_texts
 from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import sample
 from prade.release.release import PLAN
@@ -115,7 +114,7 @@ def test_answers_are_those_of_the_release(fitted):
     expected = kept_estimates(fitted.release_).marginal("HOURS")
     assert fitted.marginal("HOURS", like="pyarrow").equals(expected)
     labelled = fitted.marginal("HOURS", labels=True, like="pyarrow")
-    assert labelled["HOURS_label"].to_pylist() == display_texts(fitted.plan_.schema["HOURS"])
+    assert labelled["HOURS_label"].to_pylist() == fitted.plan_.schema["HOURS"].display_texts()
     assert labelled.drop_columns("HOURS_label").equals(expected)
     assert fitted.answer("histogram(AGE)", labels=True, like="pyarrow").column_names[2] == "AGE_label"
     assert fitted.account() == fitted.release_.account()

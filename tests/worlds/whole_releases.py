@@ -90,9 +90,9 @@ def contest(folder: Path, parameters: Path) -> Path:
         columns = {"PUMA": pa.array(places).take(pa.array(place))}
         for k, name in enumerate(CONTEST):
             column, score = schema[name], generator.standard_normal(len(place)) + (0.3 + 0.1 * k) * factor[place]
-            size = len(column.values) if column.kind == "categorical" else len(column.cuts)
+            size = len(column.values) if not (column.numeric or column.groups) else len(column.cuts)
             code = np.clip(np.floor((score + 2.5) / 5 * size), 0, size - 1).astype(int)
-            values = column.values if column.kind == "categorical" else column.cuts
+            values = column.values if not (column.numeric or column.groups) else column.cuts
             columns[name] = pa.array([values[c] for c in code])
         return pa.table(columns)
 

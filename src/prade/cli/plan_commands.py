@@ -1,4 +1,4 @@
-"""The commands `schema infer` and `plan`, and the options that they share with other commands.
+"""The commands `schema infer`, `schema label` and `plan`.
 
 One budget gives one plan; several give one plan each, a table, and a page to compare them. Each command imports heavy
 modules itself, so that `prade --help` starts fast.

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
     from prade.release.release import Release
-    from prade.release.terms import Method
     from prade.sampling.row_files import RowFiles
 
+TERMS = ("again", "weak_protection", "against_advice", "method", "tune", "effort", "seconds")  # of `synthesize`
 EMPTY = 4  # a total within this many standard deviations of its noise may well be 0
 
 release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
@@ -319,76 +319,24 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
     "      --levels STATE,PUMA --epsilon 1 -o release"
 )
-def synthesize(
-    private: str,
-    output: str,
-    ledger_file: str | None,
-    again: bool,
-    weak_protection: bool,
-    seed: int,
-    against_advice: bool,
-    method: Method,
-    tune: bool,
-    effort: float,
-    seconds: float | None,
-    where: Where,
-    **options: Any,
-) -> None:
+def synthesize(private: str, output: str, ledger_file: str | None, seed: int, where: Where, **options: Any) -> None:
     """Run all five stages: this spends the budget.
 
     The stages are plan, measure, estimate, sample and report. The plan is kept beside the folder as RELEASE.plan.toml.
     A run after an interruption continues with this plan, and the ledger is charged once.
     """
-    from prade.release.payment import spending_stated
-
-    with spending_stated():
-        terms: dict[str, Any] = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
-        terms |= {"effort": effort, "seconds": seconds, "method": method}
-        if method != "prade":
-            _need_no_option_of_prade()
-        _synthesize(private, output, ledger_file, seed, where, options, tune=tune, **terms)
-
-
-def _need_no_option_of_prade() -> None:
-    """Refuse options that say something about prade's own method only."""
-    context = click.get_current_context()
-    names = {"previous": "--previous", "targets_file": "--targets", "tune": "--no-tune", "effort": "--effort"}
-    names |= {"seconds": "--seconds", "against_advice": "--against-advice"}
-    names |= {"workers": "--workers", "cluster": "--cluster"}
-    for name, option in names.items():
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option} is for prade's own method: leave it out, or leave out --method")
-
-
-def _synthesize(
-    private: str,
-    output: str,
-    ledger_file: str | None,
-    seed: int,
-    where: Where,
-    options: dict[str, Any],
-    *,
-    tune: bool,
-    **terms: Any,
-) -> None:
-    """Run all five stages, and show what each has made."""
     from prade.pipeline import synthesize as run_all
     from prade.privacy.ledger import Ledger
+    from prade.release.payment import spending_stated
     from prade.release.terms import Terms
 
-    need_folder(output)
     show = remark if wants_json() else click.echo  # with --json, standard output has one value only
-    task, table = task_of(**options)
-    for sentence in task.recurring_names():
-        remark(sentence)
-    ledger = Ledger.of(ledger_file)
-    new = not ledger.knows(task.dataset)
     facts: dict[str, Any] = {}
 
     def show_stage(stage: str, outcome: Any) -> None:
         if stage == "plan":
             facts.update(facts_of(outcome))
-            if tune and wanted.method == "prade":
+            if terms.tune and own:
                 remark(outcome.advice)
             show(outcome.describe())
         elif stage == "measure":
@@ -401,12 +349,32 @@ def _synthesize(
             facts["synthetic"], words = _sampled(outcome)
             show(words)
 
-    ask = ask_cap if not wants_json() and at_a_terminal() else None
-    wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
-    with where.execution() as execution:
-        last = run_all(task, private, table, output, wanted, seed=seed, on_stage=show_stage, execution=execution)
-    facts |= {"method": wanted.method, "report": str(last) if wanted.method == "prade" else None}
-    words = str(last)
-    if wanted.method != "prade":
-        words = "Planned and drawn by Algorithm 2 of the paper, not by prade's own method, so there is no report"
-    result(facts, words)
+    with spending_stated():
+        stated = {name: options.pop(name) for name in TERMS}
+        own = stated["method"] == "prade"
+        if not own:
+            _need_no_option_of_prade()
+        need_folder(output)
+        task, table = task_of(**options)
+        for sentence in task.recurring_names():
+            remark(sentence)
+        ledger = Ledger.of(ledger_file)
+        new = not ledger.knows(task.dataset)
+        ask = ask_cap if not wants_json() and at_a_terminal() else None
+        terms = Terms(ledger, ask_cap=ask, **stated)
+        with where.execution() as execution:
+            last = run_all(task, private, table, output, terms, seed=seed, on_stage=show_stage, execution=execution)
+        facts |= {"method": terms.method, "report": str(last) if own else None}
+        without = "Planned and drawn by Algorithm 2 of the paper, not by prade's own method, so there is no report"
+        result(facts, str(last) if own else without)
+
+
+def _need_no_option_of_prade() -> None:
+    """Refuse options that say something about prade's own method only."""
+    context = click.get_current_context()
+    names = {"previous": "--previous", "targets_file": "--targets", "tune": "--no-tune", "effort": "--effort"}
+    names |= {"seconds": "--seconds", "against_advice": "--against-advice"}
+    names |= {"workers": "--workers", "cluster": "--cluster"}
+    for name, option in names.items():
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} is for prade's own method: leave it out, or leave out --method")

@@ -1,4 +1,4 @@
-"""The command that answers questions from a release: `answer`."""
+"""The commands that read a release: `answer`, `score`, `report` and `diagnose`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ASKED = ("name", "query", "of", "by")  # columns of a file of questions
 Style = Literal["codes", "labels", "words"]  # values alone, with labels beside them, or with words in their place
+SHOWN = 5  # worst pairs and places
 FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 
 
@@ -128,14 +129,13 @@ def answer(
 
 def _value_of(questions: Sequence[Question], estimates: Estimates) -> str:
     """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
-    from prade.data.declare.display import heading
     from prade.queries.asked import statistic_of
 
     asked = statistic_of(questions[0].query, estimates.plan.schema) if len(questions) == 1 else None
     if asked is None or asked.kind == "histogram":
         return ""
     column = estimates.plan.schema[asked.column]
-    return f" of {heading(column)}" if column.title or column.unit else ""
+    return f" of {column.heading}" if column.title or column.unit else ""
 
 
 def _show(table: pa.Table | None, output: str | None, value_of: str) -> None:
@@ -434,9 +434,6 @@ def diagnose(
             remark(line)
     facts = {**found.to_dict(), **({"groups": table.to_pylist()} if by_group else {})}
     result(facts, text_table(table.to_pylist()))
-
-
-SHOWN = 5  # worst pairs and places
 
 
 def evaluation_in_words(found: Evaluation) -> str:

@@ -19,6 +19,9 @@ from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.compiled import compiled, systematic
 from prade.estimating import kernels
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 Codes = NDArray[Any]  # unsigned integers of any width
 
 TILE = 1024  # rows handled together: logits of a tile stay in the first-level cache between the two inner loops
@@ -279,9 +282,6 @@ def second_moments(
 # the rows then looks up one logit and adds to one mass per bundle instead of per part. On census columns 36 one-way
 # parts make about 8 bundles.
 
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 LARGEST_BUNDLE = 2048  # cells; a bundle's logits and masses (8 bytes each) should stay in the first-level cache
 SAMPLE_FOR_BUNDLING = 20_000  # rows: ten for each combination of a full bundle

@@ -179,7 +179,7 @@ def _checked_years(years: Sequence[int], counts: dict[str, int]) -> tuple[int, .
 @cache
 def _schema(first: int = 1921, last: int = 2024) -> Schema:
     """The schema for people who arrived in the country between two years."""
-    from prade.data.declare.column import days
+    from prade.data.declare.numeric import days
     from prade.data.declare.schema import Schema
 
     schema = Schema.load(Path(__file__).with_suffix(".toml"))

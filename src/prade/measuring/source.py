@@ -21,8 +21,9 @@ import numpy as np
 
 from prade.core.errors import DataError, PradeError, Remark
 from prade.core.files import find_same_file, refuse_duplicates
-from prade.data.declare.column import LARGEST_WHOLE, Column
+from prade.data.declare.column import Column
 from prade.data.declare.groups import Groups
+from prade.data.read.cells import LARGEST_WHOLE
 from prade.data.read.csv import CsvFormat, format_of
 from prade.data.read.frames import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables

@@ -81,7 +81,7 @@ Session = tuple[Any, Callable[[], None]]  # a session of Spark, and what ends it
 @contextmanager
 def counting_in(session: Any) -> Iterator[None]:
     """The settings that no cell can break, and silence: Spark's own words, here and in its logs, may quote a cell."""
-    with without_logs(), _settings(session), _silent_java(session):
+    with without_logs(), _settings(session), _silent_java(session), _this_python(session):
         yield
 
 
@@ -94,6 +94,20 @@ def without_logs() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
+
+
+@contextmanager
+def _this_python(session: Any) -> Iterator[None]:
+    """Workers on this machine run this Python, which has prade, unless PYSPARK_PYTHON names another."""
+    context = getattr(session, "sparkContext", None) if hasattr(session, "_jsparkSession") else None
+    if context is None or not str(context.master).startswith(LOCAL) or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    before, context.pythonExec = context.pythonExec, sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
 
 
 @contextmanager
@@ -234,8 +248,6 @@ def _new_session(opened: ExitStack, master: str) -> Any:
         opened.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))  # Spark sets one of its own
     context = SparkContext(conf=conf, gateway=gateway)
     opened.callback(_quietly, context.stop)
-    if master.startswith(LOCAL) and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable  # workers on this machine run this Python, which has prade
     return SparkSession(context)
 
 
@@ -422,10 +434,13 @@ def _have_prade(session: Any) -> bool:
 
     try:
         answers = session.range(0, ASKED, 1, ASKED).mapInArrow(ask, "version string").collect()
-        there = {answer["version"] for answer in answers}
-    except Exception:  # workers without pyarrow, for instance
-        there = set()
-    return there == {version("prade")}
+        return {answer["version"] for answer in answers} == {version("prade")}
+    except Exception as error:
+        failure = type(error).__name__
+    raise DataError(
+        f"Spark's workers cannot run a Python function ({failure}), which reads the rows: install prade there, or "
+        "pyarrow and this version of Python. No row was read"
+    )
 
 
 def _batches(names: Sequence[str], batches: Iterable[Any]) -> Iterator[Batch]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from prade.core.errors import WorkloadError
-from prade.data.comparison import OffEdge, codes_satisfying
+from prade.data.declare.numeric import OffEdge
 from prade.queries.query import Compare, Mask, Query, Value, backticked, column_of, parse, shorten
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def statistic_of(text: str, schema: Schema) -> Statistic | None:
         return None
     kind, name = found["kind"].lower(), found["name"] or found["quoted"].replace("``", "`")
     column = column_of(schema, name)
-    if column.kind != "numeric":
-        numeric = [backticked(each.name) for each in schema if each.kind == "numeric"]
+    if not column.numeric:
+        numeric = [backticked(each.name) for each in schema if each.numeric]
         raise WorkloadError(
             f"{shorten(text)!r}: {name} is not a numeric column; these are: {', '.join(numeric) or 'none'}"
         )
@@ -107,9 +107,9 @@ def bracketing(text: str, schema: Schema) -> list[Query]:
 
 def _within_bounds(column: Column, symbol: str, value: Value, negated: bool) -> tuple[str, Value, Mask]:
     """The comparison as it is written, unless no number between the column's bounds can satisfy it."""
-    table = codes_satisfying(column, symbol, value)
+    table = column.satisfying(symbol, value)
     # A row that is missing satisfies the negation of every comparison.
-    if column.kind != "numeric" or (not table.all() if negated else table.any()):
+    if not column.numeric or (not table.all() if negated else table.any()):
         return symbol, value, table
     bounds = [
         f"{word} {column.number_text(bound)}"
@@ -136,6 +136,6 @@ def _at_edges(wider: bool) -> Compare:
             if edge is None:
                 raise
             number = column.number_text(edge) if column.dates else int(edge) if edge.is_integer() else edge
-            return new, number, codes_satisfying(column, new, number)
+            return new, number, column.satisfying(new, number)
 
     return compare

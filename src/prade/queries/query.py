@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, SchemaError, WorkloadError, closest
-from prade.data.comparison import codes_satisfying
-from prade.data.declare.column import some_of
+from prade.data.declare.kinds import some_of
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Column, Schema
@@ -371,7 +370,7 @@ class Query:
 
 def exactly(column: Column, symbol: str, value: Value, negated: bool) -> tuple[str, Value, Mask]:
     """The comparison as it is written; a WorkloadError if codes cannot decide it."""
-    return symbol, value, codes_satisfying(column, symbol, value)
+    return symbol, value, column.satisfying(symbol, value)
 
 
 def parse(text: str, schema: Schema, compare: Compare = exactly) -> Query:

@@ -58,7 +58,6 @@ import numpy as np
 
 from prade.core.arrays import Floats, mass_per_cell
 from prade.core.execution import Execution, several
-from prade.data.declare.display import described
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
 from prade.estimating.levels.asked_rows import basis
@@ -159,7 +158,7 @@ def _columns(estimates: Estimates, last: Precision) -> list[dict[str, Any]]:
     errors = rounded((last.error(number) for number in range(len(schema.coded))), 4)
     return [
         {
-            **described(schema[name]),
+            **schema[name].described(),
             "measured": list(measured[name]),
             "cells": [last.starts[number], last.starts[number + 1]],
             "error": errors[number],

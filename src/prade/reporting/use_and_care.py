@@ -15,7 +15,6 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.errors import many
-from prade.data.declare.display import display_texts
 from prade.data.declare.schema import Rule
 from prade.data.read.files import copies_in_words
 from prade.estimating.levels.added_rows import FALSE_ALARM
@@ -341,5 +340,5 @@ def cell_texts(part: Part, schema: Schema) -> list[str]:
     if not isinstance(part, Marginal):
         return part.labels(schema)
     columns = [schema[name] for name in part.columns]
-    each = [[f"{column.title or column.name} {text}" for text in display_texts(column)] for column in columns]
+    each = [[f"{column.title or column.name} {text}" for text in column.display_texts()] for column in columns]
     return [", ".join(combination) for combination in itertools.product(*each)]

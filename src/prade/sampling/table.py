@@ -418,7 +418,7 @@ def like_public(table: pa.Table, plan: Plan, public: PublicTable, like: Like | N
         if column.name in table.column_names and column.name in public.typed.column_names:
             table = _replaced(table, column.name, typed_as_public(column, public.typed[column.name]), column.values)
     for column in plan.schema:
-        if column.name in table.column_names and column.kind == "categorical":
+        if column.name in table.column_names and not (column.numeric or column.groups):
             table = _replaced(table, column.name, decoder.listed(column.name), column.values)
     return decoder.types.framed(table, like or public.like)
 

@@ -57,7 +57,7 @@ class Side:
         """A table or file; `weight` names a column of row weights, without it every row counts once."""
         rows = table_columns(table)
         coded = encode(schema, rows, weight=weight)
-        numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
+        numeric = [name for name in schema.coded if schema[name].numeric]
         return cls(coded, {name: binned_numbers(schema[name], rows[name], coded.codes[name]) for name in numeric})
 
     @classmethod

@@ -31,7 +31,6 @@ from prade.core.arrays import Floats
 from prade.core.errors import PradeError, many
 from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
-from prade.data.declare.display import described
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan, columns_left_out
@@ -349,7 +348,7 @@ class Exploration:
                 {"name": name, "groups": len(groups.level(by))}
                 for name, by in zip(names, self.task.levels, strict=True)
             ],
-            "columns": [described(self.task.schema[name]) for name in self.closer.names],
+            "columns": [self.task.schema[name].described() for name in self.closer.names],
             "public": {
                 "rows": self.public_rows,
                 "files": [] if self.public is None else [Path(file).name for file in self.public.files],

@@ -17,7 +17,6 @@ from click.testing import CliRunner
 from prade import Budget, Ledger, Plan, Release, Schema
 from prade.cli import main as cli
 from prade.cli import release_commands as commands_release
-from prade.cli.main import text_table
 from prade.data.public.table import PublicFiles
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import kept_estimates
@@ -178,12 +177,6 @@ def test_a_release_says_no_path_of_this_machine_and_may_be_moved_with_its_files(
     call("sample", tmp_path / "there" / "release")
 
 
-def test_levels_go_from_coarse_to_fine(files, tmp_path):
-    options = [str(each) for each in planning(files)]
-    options[options.index("STATE,PLACE")] = "PLACE,STATE"
-    assert "from coarse to fine" in complaint("plan", *options, "-o", tmp_path / "plan.toml")
-
-
 def test_a_budget_in_rho_measures_with_gaussian_noise(files, tmp_path):
     place = tmp_path / "plan.toml"
     options = planning(files)
@@ -206,7 +199,7 @@ def test_synthesize_does_not_spend_when_the_public_table_is_better(files, tmp_pa
     assert (tmp_path / "release" / "report.html").exists()
 
 
-def test_measuring_again_spends_nothing(release, plan_file, files):
+def test_measuring_again_spends_nothing_and_looks_at_nothing(release, plan_file, files, tmp_path):
     ledger = Ledger(release.parent / "agency.ledger")
     before = ledger.entries("private")
     done = call("measure", plan_file, files / "private.parquet", "-o", release, "--json", "--ledger", ledger.path)
@@ -217,8 +210,6 @@ def test_measuring_again_spends_nothing(release, plan_file, files):
     assert ledger.entries("private") == before
     assert len(before) == 1
 
-
-def test_another_private_file_is_not_looked_at_where_the_folder_has_the_release(release, plan_file, tmp_path):
     (tmp_path / "other.parquet").write_bytes(b"not even a parquet file")
     again = ["measure", plan_file, tmp_path / "other.parquet", "-o", release]
     done = call(*again, "--ledger", release.parent / "agency.ledger")
@@ -358,15 +349,6 @@ def test_answers_are_a_table_or_json(release):
     assert whole[0]["count"] == pytest.approx(sum(row["count"] for row in rows))
 
 
-def test_numbers_of_a_column_have_the_same_decimals():
-    table = text_table([{"n": 3, "x": 0.25, "y": 9.5, "z": None}, {"n": 40, "x": 2.0, "y": 1234.0, "z": "a"}])
-    assert table.splitlines() == [
-        " n       x        y  z",
-        " 3  0.2500      9.5",
-        "40  2.0000  1,234.0  a",
-    ]
-
-
 def test_every_stage_speaks_json(files, tmp_path):
     """One value on the standard output, whatever is remarked beside it."""
 
@@ -397,20 +379,6 @@ def test_every_stage_speaks_json(files, tmp_path):
     assert drawn["columns"] == COLUMNS
     assert drawn["rows"] == read_table(tmp_path / "rows.csv").num_rows
     assert drawn["copied"] == whole["synthetic"]["copied"] == 1.0
-
-
-def test_scores_are_words_or_json(release, files):
-    call("sample", release)
-    given = ["score", files / "private.parquet", release / "synthetic.parquet", "--schema", files / "schema.toml"]
-    given += ["--groups", files / "g.csv", "--by", "STATE+PLACE", "--pairs", "all"]
-    done = call(*given)
-    assert "NIST score" in done.stdout
-    assert "not differentially private" in done.stderr
-    found = json.loads(call(*given, "--json").stdout)
-    assert 0 < found["mean"] < 1
-    assert len(found["pairs"]) == 3
-    drawn = json.loads(call(*given[:-1], 2, "--seed", 0, "--json").stdout)
-    assert len(drawn["pairs"]) == 2
 
 
 def test_the_ledger_is_words_or_json(release):
@@ -471,20 +439,7 @@ def test_help_has_an_example(names):
 
 
 def test_every_command_is_entered():
-    names = {
-        "schema",
-        "check",
-        "plan",
-        "measure",
-        "estimate",
-        "sample",
-        "answer",
-        "diagnose",
-        "score",
-        "ledger",
-        "synthesize",
-    }
-    assert set(cli.prade.commands) == names | {"report", "demo"}
+    assert list(cli.prade.commands) == cli.COMMANDS
 
 
 def test_help_loads_nothing_heavy():
@@ -586,23 +541,19 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
     ("change", "expected"),
     [
         ({"--epsilon": "0"}, "the budget is zero"),
-        ({"--epsilon": "-1"}, "never negative"),
         ({"--epsilon": "much"}, "epsilon is 'much'; give a number such as 1, 0.1, 1e-9 or 1/3"),
         ({"--epsilon": "nan"}, "epsilon is 'nan'"),
-        ({"--epsilon": "inf"}, "epsilon is 'inf'"),
-        ({"--epsilon": "1e400"}, "epsilon is 1e+400; a budget that large promises nothing"),
         ({"--epsilon": "1e300"}, "epsilon = 1e+300 (pure differential privacy) promises nothing"),
         ({"--epsilon": "1e-300"}, "so small that its noise would drown every count"),
         ({"--epsilon": "1", "--delta": "0"}, "delta is 0, but Gaussian noise needs a delta"),
         ({"--person-id": ""}, "person_id is ''"),
-        ({"--levels": "STATE,STATE"}, "level STATE adds no new column"),
         ({"--levels": "STATE,PLACE+PLACE"}, "level PLACE+PLACE adds no new column, or names one twice"),
+        ({"--levels": "PLACE,STATE"}, "from coarse to fine"),
         ({"--levels": "STATE,PLAZE"}, "no column 'PLAZE'"),
         ({"--schema": "none.toml"}, "no schema file at none.toml"),
         ({"--groups": "none.csv"}, "no file none.csv"),
         ({"--public": "none.parquet"}, "there is no public file none.parquet; check the path"),
         ({"--max-rows-per-person": "0"}, "write --max-rows-per-person 1"),
-        ({"--delta": "1"}, "delta is 1"),
         ({"--output": "no/such/folder/plan.toml"}, "make it first"),
         ({"--output": "."}, ". is a folder; give the name of a file"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prade.data.declare.display import described, display_texts, group_texts, heading
+from prade.data.declare.display import group_texts
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Column, Schema
 
@@ -16,12 +16,12 @@ from prade.data.declare.schema import Column, Schema
 def test_a_label_is_shown_alone_unless_another_cell_looks_the_same() -> None:
     labels = {1: "white", 2: "other", 3: "other", None: "white"}
     column = Column("RACE", "categorical", values=(1, 2, 3, 4), missing=True, labels=labels)
-    assert display_texts(column) == ["white (1)", "other (2)", "other (3)", "4", "white (missing)"]
+    assert column.display_texts() == ["white (1)", "other (2)", "other (3)", "4", "white (missing)"]
 
 
 def test_a_label_gives_way_to_a_value_of_the_same_text() -> None:
     column = Column("X", "categorical", values=("a", "b"), labels={"a": "b"})
-    assert display_texts(column) == ["b (a)", "b"]
+    assert column.display_texts() == ["b (a)", "b"]
 
 
 @pytest.mark.parametrize(
@@ -42,26 +42,26 @@ def test_a_label_gives_way_to_a_value_of_the_same_text() -> None:
     ],
 )  # fmt: skip
 def test_bins_are_told_in_words(changes: dict[str, Any], texts: list[str]) -> None:
-    assert display_texts(Column("X", "numeric", **changes)) == texts
+    assert Column("X", "numeric", **changes).display_texts() == texts
 
 
 def test_bins_of_dates_name_their_first_and_last_day() -> None:
     edges = (datetime.date(1970, 1, 2), datetime.date(1971, 1, 1))
     column = Column("D", "numeric", edges=edges)
-    assert display_texts(column) == ["before 1970-01-02", "1970-01-02 to 1970-12-31", "from 1971-01-01"]
+    assert column.display_texts() == ["before 1970-01-02", "1970-01-02 to 1970-12-31", "from 1971-01-01"]
 
 
 def test_the_heading_has_the_title_and_the_unit() -> None:
     column = Column("WAGP", "numeric", edges=(1,))
-    assert heading(column) == "WAGP"
-    assert heading(Column("WAGP", "numeric", edges=(1,), unit="dollars")) == "WAGP (dollars)"
-    assert heading(Column("WAGP", "numeric", edges=(1,), title="Wages", unit="dollars")) == "Wages (dollars)"
+    assert column.heading == "WAGP"
+    assert Column("WAGP", "numeric", edges=(1,), unit="dollars").heading == "WAGP (dollars)"
+    assert Column("WAGP", "numeric", edges=(1,), title="Wages", unit="dollars").heading == "Wages (dollars)"
 
 
 def test_a_page_gets_every_word_about_a_column() -> None:
     column = Column("SEX", "categorical", values=(1, 2), description="as registered", labels={1: "male"})
     said = {"name": "SEX", "title": "SEX", "description": "as registered", "unit": "", "labels": ["male", "2"]}
-    assert described(column) == said
+    assert column.described() == said
 
 
 def test_groups_are_named_by_their_labels_and_titles() -> None:

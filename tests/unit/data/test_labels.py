@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from prade.core.errors import SchemaError, WorkloadError
-from prade.data.comparison import codes_satisfying
 from prade.data.declare.schema import Column, Schema
 from prade.data.public.joint import encode
 from prade.queries.query import parse
@@ -162,7 +161,7 @@ def test_a_query_with_a_label_is_refused_with_the_code_to_write(query: str, advi
 def test_a_text_that_is_neither_value_nor_label_gets_no_advice_about_labels() -> None:
     tenure = Column("TENURE", "categorical", values=("own", "rent"), labels={"own": "owned"})
     with pytest.raises(WorkloadError, match="'owned' is the label of 'own'"):
-        codes_satisfying(tenure, "==", "owned")
+        tenure.satisfying("==", "owned")
     with pytest.raises(WorkloadError) as refused:
-        codes_satisfying(tenure, "==", "borrowed")
+        tenure.satisfying("==", "borrowed")
     assert "label" not in str(refused.value)

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade.core.errors import DataError, SchemaError, WorkloadError
-from prade.data.comparison import codes_satisfying
 from prade.data.declare.schema import Column, Schema
 from prade.data.public.joint import encode
 
@@ -85,68 +84,66 @@ class TestSplit:
         ],
     )
     def test_numeric(self, op: str, value: float, expected: list[int]) -> None:
-        assert codes_satisfying(HOURS, op, value).tolist() == [bool(each) for each in expected]
+        assert HOURS.satisfying(op, value).tolist() == [bool(each) for each in expected]
 
     def test_cuts_of_whole_numbers_are_compared_rounded_up(self) -> None:
         income = Column("PINCP", "numeric", edges=(0.5, 5000), integer=True)
-        assert codes_satisfying(income, ">", 0).tolist() == [False, True, True]
-        assert codes_satisfying(income, ">=", 1).tolist() == [False, True, True]
+        assert income.satisfying(">", 0).tolist() == [False, True, True]
+        assert income.satisfying(">=", 1).tolist() == [False, True, True]
 
     def test_equality_needs_a_bin_of_one_value(self) -> None:
         rooms = Column("NP", "numeric", edges=(2, 3, 5), integer=True, min=1)
-        assert codes_satisfying(rooms, "==", 1).tolist() == [True, False, False, False]
-        assert codes_satisfying(rooms, "!=", 2).tolist() == [True, False, True, True]
+        assert rooms.satisfying("==", 1).tolist() == [True, False, False, False]
+        assert rooms.satisfying("!=", 2).tolist() == [True, False, True, True]
         with pytest.raises(WorkloadError, match=r"the bin \[3, 5\) contains other values"):
-            codes_satisfying(rooms, "==", 3)
+            rooms.satisfying("==", 3)
 
     def test_off_the_edge_names_the_nearest(self) -> None:
         with pytest.raises(WorkloadError, match=r"WKHP >= 36 .*nearest edges are 10 and 40"):
-            codes_satisfying(HOURS, ">=", 36)
+            HOURS.satisfying(">=", 36)
 
     def test_floats_tell_above_from_at_least(self) -> None:
         column = Column("X", "numeric", edges=(20.0,))
-        assert codes_satisfying(column, ">=", 20).tolist() == [False, True]
+        assert column.satisfying(">=", 20).tolist() == [False, True]
         with pytest.raises(WorkloadError, match="edge of a bin"):
-            codes_satisfying(column, ">", 20)
+            column.satisfying(">", 20)
 
     def test_dates(self) -> None:
         column = Column("D", "numeric", edges=(datetime.date(2020, 1, 1),))  # type: ignore[arg-type]
         for value in ("2020-01-01", datetime.date(2020, 1, 1)):
-            assert codes_satisfying(column, ">=", value).tolist() == [False, True]
+            assert column.satisfying(">=", value).tolist() == [False, True]
         with pytest.raises(WorkloadError, match="2020-12-31"):
-            codes_satisfying(column, ">=", "New Year")
+            column.satisfying(">=", "New Year")
         with pytest.raises(WorkloadError, match="a date such as"):
-            codes_satisfying(column, ">=", 5)
+            column.satisfying(">=", 5)
 
     @pytest.mark.parametrize("value", ["5", True, math.nan, None])
     def test_a_number_must_be_one(self, value: object) -> None:
         with pytest.raises(WorkloadError, match="with a number"):
-            codes_satisfying(HOURS, ">=", value)
+            HOURS.satisfying(">=", value)
 
     def test_categorical(self) -> None:
         column = Column("X", "categorical", values=(3, 1, 2), missing=True)
-        assert codes_satisfying(column, "==", 1).tolist() == [False, True, False, False]
-        assert codes_satisfying(column, "!=", 1.0).tolist() == [True, False, True, False]
-        assert codes_satisfying(column, "<=", 2.5).tolist() == [False, True, True, False]
+        assert column.satisfying("==", 1).tolist() == [False, True, False, False]
+        assert column.satisfying("!=", 1.0).tolist() == [True, False, True, False]
+        assert column.satisfying("<=", 2.5).tolist() == [False, True, True, False]
 
     def test_categorical_refuses_the_unlisted_and_the_wrong_type(self) -> None:
         with pytest.raises(WorkloadError, match="one of the values of SEX, 1, 2"):
-            codes_satisfying(SEX, "==", 3)
+            SEX.satisfying("==", 3)
         with pytest.raises(WorkloadError, match="are numbers, but this is text; write it like 1, 2"):
-            codes_satisfying(SEX, "==", "2")
+            SEX.satisfying("==", "2")
         named = Column("C", "categorical", values=("a", "b"))
         with pytest.raises(WorkloadError, match='are text, but this is not text; write it like "a", "b"'):
-            codes_satisfying(named, "==", 2)
+            named.satisfying("==", 2)
         with pytest.raises(WorkloadError, match="no order"):
-            codes_satisfying(named, "<", "b")
+            named.satisfying("<", "b")
         with pytest.raises(WorkloadError, match="not a comparison"):
-            codes_satisfying(named, "=", "b")
+            named.satisfying("=", "b")
 
     def test_true_and_false(self) -> None:
         column = Column("B", "categorical", values=(False, True))
-        assert (
-            codes_satisfying(column, "==", True).tolist() == codes_satisfying(column, "==", 1).tolist() == [False, True]
-        )
+        assert column.satisfying("==", True).tolist() == column.satisfying("==", 1).tolist() == [False, True]
 
 
 class TestRefused:
@@ -329,9 +326,9 @@ class TestSchema:
         assert schema.groups == ("PUMA",)
         assert schema.size("PUMA") == 2
         income, weight = schema["INCTOT"], schema["PERWT"]
-        assert codes_satisfying(income, "<=", 0).tolist() == [True] + [False] * 21
+        assert income.satisfying("<=", 0).tolist() == [True] + [False] * 21
         assert weight.cell_texts()[:2] == ["(-inf, 0]", "(0, 20]"]
-        assert codes_satisfying(weight, ">", 20).sum() == weight.size - 2
+        assert weight.satisfying(">", 20).sum() == weight.size - 2
         assert Schema.from_toml(schema.to_toml()) == schema
 
     def test_the_contest_names_what_it_cannot_bin(self, tmp_path: Path) -> None:

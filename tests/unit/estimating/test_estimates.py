@@ -170,7 +170,7 @@ def test_answers_are_those_of_the_joints(estimates, by, threads):
 
 def described(column):
     """The columns that tell the codes of a column apart in a marginal."""
-    if column.kind == "categorical":
+    if not (column.numeric or column.groups):
         return [{column.name: value} for value in [*column.values, *[None] * column.missing]]
     bounds = [column.min, *column.edges, column.max]
     return [{f"{column.name}_from": low, f"{column.name}_to": high} for low, high in pairwise(bounds)]

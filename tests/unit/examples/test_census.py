@@ -66,7 +66,7 @@ def test_every_value_fits_the_schema(side: str, relation: str) -> None:
     table = getattr(data, side)
     assert outside(data.schema.select(data.schema.coded), table) == {}
     for column in data.schema:
-        if column.kind == "numeric" and column.name != "ARRIVED":
+        if column.numeric and column.name != "ARRIVED":
             assert column.min <= frame(side, relation)[column.name].min()
             assert frame(side, relation)[column.name].max() <= column.max
 

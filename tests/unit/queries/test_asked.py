@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prade.core.errors import WorkloadError
-from prade.data.comparison import OffEdge
+from prade.data.declare.numeric import OffEdge
 from prade.data.declare.schema import Column, Schema
 from prade.queries.asked import asked_query, bracketing, statistic_of
 from prade.queries.query import parse, simplified

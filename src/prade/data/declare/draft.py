@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import SchemaError, closest
-from prade.data.declare.column import LARGEST_NUMBER, LARGEST_WHOLE, Column
-from prade.data.read.cells import is_text, one_piece, python_values, require_plain_type
+from prade.data.declare.column import Column
+from prade.data.declare.numeric import LARGEST_NUMBER
+from prade.data.read.cells import LARGEST_WHOLE, is_text, one_piece, python_values, require_plain_type
 from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.tables import distinct_values, group_cells, plain_cells, read_table
 
@@ -205,7 +206,7 @@ def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
     """
     from prade.data.read.tables import plain_cells, read_table
 
-    numeric = [column for column in columns if column.kind == "numeric"]
+    numeric = [column for column in columns if column.numeric]
     if len(numeric) < 2:
         return ()
     public = read_table(table, [column.name for column in numeric])

@@ -67,12 +67,12 @@ class Schema:
     @property
     def coded(self) -> tuple[str, ...]:
         """Names of the columns that are encoded and estimated: all but the group columns."""
-        return tuple(column.name for column in self.columns if column.kind != "group")
+        return tuple(column.name for column in self.columns if not column.groups)
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the group columns, outermost first."""
-        return tuple(column.name for column in self.columns if column.kind == "group")
+        return tuple(column.name for column in self.columns if column.groups)
 
     def __getitem__(self, name: str) -> Column:
         try:
@@ -131,7 +131,7 @@ class Schema:
         groups = read_table(table)
         filled = []
         for column in self.columns:
-            if column.kind == "group" and column.name in groups.column_names:
+            if column.groups and column.name in groups.column_names:
                 values = distinct_values(group_cells(table, column.name))
                 if None in values or not values:
                     raise SchemaError(
@@ -139,7 +139,7 @@ class Schema:
                         "give every group a value"
                     )
                 column = dataclasses.replace(column.unlabelled(), values=tuple(values)).labelled_like(column)
-            elif column.kind == "group" and not column.values:
+            elif column.groups and not column.values:
                 raise SchemaError(
                     f"column {column.name!r}: the list of groups has no such column"
                     f"{closest(column.name, groups.column_names)}"

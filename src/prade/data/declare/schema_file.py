@@ -15,7 +15,10 @@ import msgspec
 
 from prade.core.documents import file_text, json_value, toml_table
 from prade.core.errors import PradeError, SchemaError, closest
-from prade.data.declare.column import EPOCH, LARGEST_WHOLE, Column, ColumnKind, Unknown
+from prade.data.declare.column import Column
+from prade.data.declare.kinds import Unknown
+from prade.data.declare.numeric import EPOCH
+from prade.data.read.cells import LARGEST_WHOLE
 
 VERSION = 1
 KEYS = ("version", "linked", "column", "invariant")
@@ -27,7 +30,7 @@ class ColumnEntry(msgspec.Struct, omit_defaults=True):
     """One [[column]] table of the TOML file; the fields are its keys, in the order in which they are written."""
 
     name: str
-    kind: ColumnKind
+    kind: str
     title: str = ""
     description: str = ""
     unit: str = ""

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs, smallest_unsigned
 from prade.core.errors import DataError
 from prade.core.execution import cores, finishing
-from prade.data.declare.column import LARGEST_WHOLE, Column
+from prade.data.declare.column import Column
+from prade.data.declare.numeric import Numeric
 from prade.data.public.donors import NONE, Donors, RowIndex
-from prade.data.read.cells import AT_ONCE, Columns, is_text, one_piece
-from prade.data.read.coding import PER_DAY, code_cells, numbers_of
+from prade.data.read.cells import AT_ONCE, Columns, one_piece
+from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
 from prade.data.read.tables import plain_cells, read_table
 
@@ -57,7 +58,7 @@ class Menu:
         missing = codes >= self.column.present
         codes[missing] = 0
         values, index = self.values, self.starts[codes]
-        if self.column.kind == "numeric":
+        if self.column.numeric:
             index = np.full(len(codes), NONE)
             if donor is not None and len(self.of_row):
                 index = np.where(donor == NONE, NONE, self.of_row[donor].astype(np.int64))
@@ -74,53 +75,42 @@ class Menu:
         """The values with a uniformly drawn number appended for each of these codes, and the indices of those."""
         import pyarrow as pa
 
-        numbers, kind, public = _uniform_numbers(self.column, codes, chance), self.values.type, self.values
+        numbers, kind, public = Numeric(self.column).uniform(codes, chance), self.values.type, self.values
         if not self._holds(np.unique(codes), kind):
             # The public type cannot hold a number of this bin (e.g. 300 in 8 bits): use the natural type.
-            kind = natural_type(self.column)
-            public = typed_numbers(self.column, numbers_of(self.column, public), kind)
-        drawn = typed_numbers(self.column, numbers, kind)
+            kind = self.column.domain.natural_type()
+            public = Numeric(self.column).typed(numbers_of(self.column, public), kind)
+        drawn = Numeric(self.column).typed(numbers, kind)
         off = np.flatnonzero(code_cells(self.column, drawn)[0] != codes)
         if len(off):  # rounded to the type, a number is in the next bin
             numbers[off] = self._held(codes[off]).mean(axis=0)
-            drawn = typed_numbers(self.column, numbers, kind)
+            drawn = Numeric(self.column).typed(numbers, kind)
         return pa.concat_arrays([public, drawn]), len(public) + np.arange(len(codes))
 
     def _holds(self, codes: Ints, kind: pa.DataType) -> bool:
         """Whether a type has numbers of these bins, and of whole numbers all: it depends on no number that is drawn."""
         for numbers in self._held(codes):
-            typed = typed_numbers(self.column, numbers, kind)
+            typed = Numeric(self.column).typed(numbers, kind)
             if typed is None or not np.array_equal(code_cells(self.column, typed)[0], codes):
                 return False
         return True
 
     def _held(self, codes: Ints) -> Floats:
         """What a type must hold to be used for these bins: the first and last whole number, or else the middle."""
-        bounds = np.array([_closed_bounds(self.column, code) for code in codes.tolist()]).T
+        bounds = np.array([Numeric(self.column).closed_bounds(code) for code in codes.tolist()]).T
         return bounds if self.column.integer else bounds.mean(axis=0, keepdims=True)
 
 
 # ---------------------------------------------------------------------- menus
 
 
-def natural_type(column: Column) -> pa.DataType:
-    """The Arrow type of a column if there is no public table to take it from."""
-    import pyarrow as pa
-
-    if column.kind != "numeric":
-        return pa.array(column.values).type
-    if column.dates:
-        return pa.date32()
-    return pa.int64() if column.integer else pa.float64()
-
-
 def menu_of_schema(column: Column) -> Menu:
     """The values as the schema lists them; of a numeric column none."""
     import pyarrow as pa
 
-    if column.kind == "numeric":
+    if column.numeric:
         starts = np.zeros(column.present + 1, dtype=np.int64)
-        return Menu(column, pa.array([], natural_type(column)), starts, np.zeros(0), *NO_ROWS)
+        return Menu(column, pa.array([], column.domain.natural_type()), starts, np.zeros(0), *NO_ROWS)
     starts = np.arange(column.present + 1)
     return Menu(column, pa.array(column.values), starts, np.arange(1.0, column.present + 1), *NO_ROWS)
 
@@ -136,14 +126,14 @@ def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
     counts = np.bincount(indices, weights, minlength=len(codes))
     usable = fits & (codes < column.present)
     usable[-1] = False
-    if column.kind == "numeric":
+    if column.numeric:
         usable &= counts > 0
     # Within a code, sort by frequency, the highest first; ties keep their order of appearance.
     order = np.flatnonzero(usable)[np.lexsort((-counts[usable], codes[usable]))]
     menu = values.take(pa.array(order))
     rows = indices[weights > 0]
     codes_of_rows = codes.astype(smallest_unsigned(column.size))[rows]
-    if column.kind == "numeric":
+    if column.numeric:
         starts = np.searchsorted(codes[order], np.arange(column.present + 1))
         place = np.full(len(codes), NONE, _signed(len(order)))
         place[order] = np.arange(len(order))
@@ -173,50 +163,6 @@ def _listed_menu(column: Column, values: Any, codes: Ints) -> Menu:
     if not np.array_equal(code_cells(column, menu)[0], np.arange(column.present)):
         return as_listed
     return replace(as_listed, values=menu)
-
-
-# ---------------------------------------------------------------------- numbers
-
-
-def _uniform_numbers(column: Column, codes: Ints, chance: Floats) -> Floats:
-    """A uniform number from the bin of each code; an open-ended bin is taken to be as wide as its neighbour."""
-    low, high = np.array([_closed_bounds(column, code) for code in range(column.present)]).T[:, codes]
-    if column.integer:
-        return np.asarray(np.minimum(low + np.floor(chance * (high - low + 1.0)), high))
-    return np.asarray(np.clip(low * (1.0 - chance) + high * chance, low, high))
-
-
-def _closed_bounds(column: Column, code: int) -> tuple[float, float]:
-    low, high = column.bounds(code)
-    starts = column.thresholds
-    if low is None:
-        width = starts[1] - starts[0] if len(starts) > 1 else 1.0
-        low = (starts[0] if starts else column.max or 0.0) - width
-    if high is None:
-        width = starts[-1] - starts[-2] if len(starts) > 1 else 1.0
-        high = low + width - (1.0 if column.integer else 0.0)
-    return min(low, high), high  # for large floats, low may have been rounded to a number above high
-
-
-def typed_numbers(column: Column, numbers: Floats, kind: pa.DataType) -> Any | None:
-    """Numbers (days for dates) as an Arrow array of a given type; None if the type cannot hold them."""
-    import pyarrow as pa
-
-    types = pa.types
-    whole = column.integer or types.is_integer(kind)
-    if whole and np.abs(numbers).max(initial=0.0) > 2 * LARGEST_WHOLE:
-        return None
-    source = pa.array(np.floor(numbers).astype(np.int64) if whole else numbers, from_pandas=True)
-    try:
-        if column.dates and types.is_timestamp(kind):
-            return pa.array((numbers * PER_DAY[kind.unit]).astype(np.int64)).cast(kind)
-        if column.dates:
-            return source.cast(pa.int32()).cast(pa.date32()).cast(kind)
-        if is_text(kind):
-            return source.cast(pa.string()).cast(kind)
-        return source.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
 
 
 # ---------------------------------------------------------------------- copies
@@ -262,7 +208,7 @@ class Copies:
 def _numbered_rows(menu: Menu) -> Ints:
     """A number for the value of each public row."""
     place = menu.of_row.astype(np.int64)
-    if menu.column.kind == "numeric":
+    if menu.column.numeric:
         place = np.where(place < 0, place, np.append(_ranks(menu)[1], -1)[place])
     # A value outside the domain has a code too, but it is not the value that is written for the code.
     return np.where(menu.codes >= menu.column.present, MISSING, np.where(place < 0, OUTSIDE, place + 2))
@@ -272,7 +218,7 @@ def _numbered_cells(menu: Menu, cells: Any) -> Ints:
     """A number for the value of each cell, that of the public rows with an equal value; -1 for one that none has."""
     column, cells = menu.column, one_piece(plain_cells(cells))
     codes, fits = code_cells(column, cells)
-    if column.kind == "numeric":
+    if column.numeric:
         known = _ranks(menu)[0]
         numbers = numbers_of(column, cells)
         index = np.minimum(np.searchsorted(known, numbers), max(len(known) - 1, 0))
@@ -341,7 +287,7 @@ class Decoder:
     @classmethod
     def plain(cls, schema: Schema) -> Decoder:
         """A decoder without public values: listed values as the schema lists them, numbers uniform within their bin."""
-        columns = [column for column in schema.columns if column.kind != "group" or column.values]
+        columns = [column for column in schema.columns if not column.groups or column.values]
         return cls(schema, [menu_of_schema(column) for column in columns], DeclaredTypes())
 
     def decode(self, coded: Joint, *, seed: int | Chances, like: Like = "pyarrow", drawn: Ints | None = None) -> Frame:

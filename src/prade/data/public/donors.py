@@ -46,7 +46,7 @@ class Donors:
         donor = np.full(rows, NONE) if drawn is None else np.where(self.agree(wanted, drawn), drawn, NONE)
         without = np.flatnonzero(donor == NONE)
         donor[without] = self._pick(list(wanted), wanted, without, chances)
-        found = {name: donor.copy() for name in wanted if self.schema[name].kind == "numeric"}
+        found = {name: donor.copy() for name in wanted if self.schema[name].numeric}
         self._find_in_line(found, wanted, without[donor[without] == NONE], chances)
         return found
 

@@ -150,7 +150,7 @@ def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
     public = table if isinstance(table, Columns) else read_table(table, guess=False)
     report: dict[str, dict[Any, int]] = {}
     for column in schema.columns:
-        if column.name not in public.column_names or (column.kind == "group" and not column.values):
+        if column.name not in public.column_names or (column.groups and not column.values):
             continue
         cells = public[column.name]
         fits = code_cells(column, cells)[1]

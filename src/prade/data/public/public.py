@@ -97,7 +97,7 @@ class Public:
                 rows = rows.set_column(index, name, read_table(table, [name])[name])
         threads = min(cores(), AT_ONCE)
         coded = encode(schema, rows, weight=weight, threads=threads)
-        numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
+        numeric = [name for name in schema.coded if schema[name].numeric]
         binned = finishing(lambda name: binned_numbers(schema[name], rows[name], coded.codes[name]), numeric, threads)
         numbers = dict(zip(numeric, binned, strict=True))
         keys = pa.table({name: rows[name] for name in present})

@@ -328,7 +328,7 @@ def _numbers_typed(schema: Schema, name: str, cells: Any) -> Any:
     import pyarrow as pa
 
     column = schema[name] if name in schema.names else None
-    numeric = column is not None and (column.value_type in ("int", "float") or column.kind == "numeric")
+    numeric = column is not None and (column.value_type in ("int", "float") or column.numeric)
     if column is None or not numeric or not is_text(cells.type):
         return cells
     number = pa.array(~np.isnan(numbers_of(column, one_piece(cells))))

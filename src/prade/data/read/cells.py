@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 
 from prade.core.documents import json_value
 from prade.core.errors import DataError, PradeError
-from prade.data.declare.column import LARGEST_WHOLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LARGEST_WHOLE = 2**53  # beyond this, floats cannot tell neighbouring whole numbers apart
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 MIDNIGHT = r" 00:00:00$"
 ZEROS = r"(\.[0-9]*?)0+$"  # trailing zeros after the decimal point; "1.00" becomes "1."
 DAY = 86_400_000_000  # microseconds
@@ -200,6 +201,31 @@ def days_of(cells: Any) -> NDArray[np.float64]:
     since = moments.fill_null(0).to_numpy(zero_copy_only=False)
     days = since // DAY + since % DAY / DAY
     return np.where(moments.is_null().to_numpy(zero_copy_only=False), np.nan, days)
+
+
+def numerals_in(texts: Any) -> Any:
+    """The text of each cell that is a number; null for all others."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(texts)
+    return pc.if_else(pc.match_substring_regex(trimmed, NUMBER), trimmed, pa.scalar(None, trimmed.type))
+
+
+def numbers_in(cells: Any, *, dates: bool = False) -> NDArray[np.float64]:
+    """The number of each cell, in days if texts are dates; NaN for a cell that is not a number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_null(cells.type):
+        return np.full(len(cells), np.nan)
+    if is_text(cells.type) and dates:
+        # Drop a time of day after the date, so that it cannot move the date to another day.
+        days = pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(cells), 0, 10)
+        cells = pc.strptime(days, format="%Y-%m-%d", unit="s", error_is_null=True)
+    elif is_text(cells.type):
+        cells = numerals_in(cells)
+    return days_of(cells) if pa.types.is_temporal(cells.type) else floats_of(cells)
 
 
 def _number_texts(numbers: NDArray[np.float64]) -> pa.Array:

@@ -11,23 +11,23 @@ cell, so private rows may be coded.
 from __future__ import annotations
 
 import uuid
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError
-from prade.data.declare.column import LARGEST_WHOLE
+from prade.data.declare.column import Column
+from prade.data.declare.kinds import Coding
 from prade.data.read.cells import (
     DAY,
     FARTHEST,
     clean_text,
-    days_of,
     decimal_texts,
     floats_of,
     is_text,
     microseconds,
+    numbers_in,
     one_piece,
     plain_array,
     texts_of,
@@ -35,14 +35,6 @@ from prade.data.read.cells import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from prade.data.declare.column import Column
-
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-DIGITS = 15  # numbers with this many digits are distinct as doubles
-PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-
-Coding = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
 def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
@@ -104,32 +96,11 @@ def _code_dictionary(column: Column, cells: Any) -> Coding:
 
 
 def _code_plain(column: Column, cells: Any) -> Coding:
-    if column.kind == "numeric":
-        codes, fits = _code_numbers(column, numbers_of(column, cells))
-    else:
-        index = _value_indices(column, cells)
-        fits = index >= 0
-        codes = np.where(fits, index, column.fallback)
+    codes, fits = column.domain.codes(cells, column.fallback)
     if column.missing:
         empty = _empty(cells)
         codes[empty] = column.present
         fits |= empty
-    return codes, fits
-
-
-def _code_numbers(column: Column, numbers: NDArray[np.float64]) -> Coding:
-    codes = np.searchsorted(np.asarray(column.cuts), numbers, side="right").astype(np.int64)
-    codes[np.isnan(numbers)] = column.fallback
-    beyond = np.zeros(len(numbers), dtype=np.bool_)
-    if column.min is not None:
-        beyond |= numbers < column.min
-    if column.max is not None:
-        beyond |= numbers > column.max
-    if column.unknown == "missing":
-        codes[beyond] = column.size - 1
-    fits = np.isfinite(numbers) & ~beyond
-    if column.integer and not column.dates:  # a date with a time of day is still in the domain
-        fits &= numbers == np.floor(numbers)
     return codes, fits
 
 
@@ -140,83 +111,11 @@ def _empty(cells: Any) -> NDArray[np.bool_]:
     return np.asarray(empty.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _value_indices(column: Column, cells: Any) -> NDArray[np.int64]:
-    """The index of each cell in the column's list of values; -1 if it is not there."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if column.value_type == "str":
-        types, kind = pa.types, cells.type
-        number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-        texts = numerals(column) if number else column.values
-        index = pc.index_in(texts_of(cells), value_set=pa.array(texts, pa.large_string()))
-        return np.asarray(index.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    if column.value_type == "bool" and is_text(cells.type):
-        words = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
-        truth = pc.index_in(words, value_set=pa.array(["false", "true", "0", "1"], pa.large_string()))
-        cells = pc.bit_wise_and(truth, 1)
-    if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
-        return _exact_value_indices(column, cells)
-    numbers = numbers_of(column, cells)
-    listed = np.asarray(column.values, dtype=np.float64)
-    order = np.argsort(listed)
-    near = np.minimum(np.searchsorted(listed[order], numbers), len(listed) - 1)
-    return np.where(listed[order][near] == numbers, order[near], -1).astype(np.int64)
-
-
-def numerals(column: Column) -> list[str]:
-    """The listed texts in the form in which numbers are compared with them: codes of one width lose leading zeros.
-
-    A table that stores the codes "00100" and "02300" as numbers contains 100 and 2300. If the widths differ, as in "1"
-    and "02", leading zeros are part of the code and are kept.
-    """
-    texts = [str(value) for value in column.values]
-    codes = {text for text in texts if text.isascii() and text.isdigit() and len(text) <= DIGITS}
-    if len({len(code) for code in codes}) > 1:
-        return texts
-    return [str(int(text)) if text in codes else text for text in texts]
-
-
-def _exact_value_indices(column: Column, cells: Any) -> NDArray[np.int64]:
-    """Like `_value_indices`, for whole numbers that floats cannot tell apart; Python compares all numbers exactly."""
-    index_of: dict[Any, int] = {value: index for index, value in enumerate(column.values)}
-    if is_text(cells.type):
-        numbers = [None if text is None else Decimal(text) for text in _numerals(cells).to_pylist()]
-    else:
-        numbers = cells.to_pylist()
-    return np.array([index_of.get(number, -1) for number in numbers], dtype=np.int64)
-
-
-def _numerals(texts: Any) -> Any:
-    """The text of each cell that is a number; null for all others."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim_whitespace(texts)
-    return pc.if_else(pc.match_substring_regex(trimmed, NUMBER), trimmed, pa.scalar(None, trimmed.type))
-
-
 def numbers_of(column: Column, cells: Any) -> NDArray[np.float64]:
     """The number by which `column` bins each cell; NaN for a cell that is not a number."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = cells.type
-    _refuse_misfit(column, kind)
-    if pa.types.is_null(kind):
-        return np.full(len(cells), np.nan)
-    if is_text(kind) and column.dates:
-        # Drop a time of day after the date, so that it cannot move the date to another day.
-        days = pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(cells), 0, 10)
-        cells = pc.strptime(days, format="%Y-%m-%d", unit="s", error_is_null=True)
-    elif is_text(kind):
-        cells = _numerals(cells)
-    return days_of(cells) if pa.types.is_temporal(cells.type) else floats_of(cells)
-
-
-def _refuse_misfit(column: Column, kind: pa.DataType) -> None:
-    if (misfit := _misfit(column, kind)) is not None:
+    if (misfit := _misfit(column, cells.type)) is not None:
         raise DataError(f"column {column.name!r}: {misfit}")
+    return numbers_in(cells, dates=column.dates)
 
 
 def _misfit(column: Column, kind: pa.DataType) -> str | None:

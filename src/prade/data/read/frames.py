@@ -19,8 +19,8 @@ import numpy as np
 
 from prade.core.errors import DataError
 from prade.data.declare.column import Column
-from prade.data.read.cells import PANDAS, Columns, one_piece, pandas_notes
-from prade.data.read.coding import NUMBER, numerals
+from prade.data.declare.listed import numerals
+from prade.data.read.cells import NUMBER, PANDAS, Columns, one_piece, pandas_notes
 from prade.data.read.tables import column_names
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ class DeclaredType:
         return None
 
     def _unlike_texts(self, column: Column) -> str | None:
-        texts = [str(value) for value in (numerals(column) if self.kind == "number" else column.values)]
+        texts = [str(value) for value in (numerals(column.values) if self.kind == "number" else column.values)]
         alike = {
             "number": lambda text: re.match(NUMBER, text) is not None,
             "boolean": lambda text: text in ("true", "false"),

@@ -38,6 +38,11 @@ from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.planning.invariants import ParsedRule, possible_cells
 from prade.queries.parts import Marginal
 
+if TYPE_CHECKING:
+    from prade.privacy.noise_law import NoiseLaw
+    from prade.queries.parts import Part
+    from prade.release.release import Release
+
 LARGEST_DOMAIN = 2**20  # cells of a domain that is added whole: about as many rows as a large public table has
 MOST_CROSSED = 50_000  # rows: as many as a support of 200,000 can take without getting much slower
 ROWS_FOR_LINKS = 20_000  # enough for mutual information: the tree only needs to be good, not best
@@ -274,11 +279,6 @@ def _donors(public: Public, name: str, code: int, number: int) -> Ints:
 # (A sum of Laplace draws has thinner tails than one draw of the same variance. A discrete Gaussian of a variance below
 # 1 has tails that v does not bound so well, but no wider ones than a discrete Laplace of the same variance.)
 
-
-if TYPE_CHECKING:
-    from prade.privacy.noise_law import NoiseLaw
-    from prade.queries.parts import Part
-    from prade.release.release import Release
 
 FALSE_ALARM = 0.01  # chance that any cell is shown that no private row is in
 LARGEST_SHARE = 0.25  # of one cell: answers of a small table may be anything

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.errors import DataError, names_of
-from prade.data.declare.column import EPOCH, Column
-from prade.data.declare.display import display_texts, heading
+from prade.data.declare.column import Column
 from prade.data.declare.groups import Grouping
-from prade.data.public.decode import natural_type
+from prade.data.declare.numeric import EPOCH
 from prade.estimating.levels.asked_rows import Basis, asked_schema
 from prade.estimating.levels.cell_counts import CellCounts
 from prade.estimating.levels.statistics import Values
@@ -20,6 +19,8 @@ from prade.queries.asked import statistic_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from prade.planning.plan import Plan
 
 
 def count_table(found: CellCounts, basis: Basis, cells: Mapping[str, Any] | None = None) -> pa.Table:
@@ -56,12 +57,12 @@ def cell_columns(columns: Sequence[Column], *, missing: bool = True) -> dict[str
     codes = np.indices(sizes).reshape(len(sizes), -1)
     found: dict[str, pa.Array] = {}
     for column, code in zip(columns, codes, strict=True):
-        if column.kind == "numeric":
+        if column.numeric:
             listed = _bounds(column)
             if taken := [name for name in listed if name in found or name in (each.name for each in columns)]:
                 raise DataError(f"the table would have two columns {taken[0]!r}: rename the column of that name")
         else:
-            listed = {column.name: pa.array([*column.values, *[None] * column.missing], natural_type(column))}
+            listed = {column.name: pa.array([*column.values, *[None] * column.missing], column.domain.natural_type())}
         found |= {name: values.take(pa.array(code)) for name, values in listed.items()}
     return found
 
@@ -73,7 +74,7 @@ def _bounds(column: Column) -> dict[str, pa.Array]:
     stops = [*column.cuts, column.max, *[None] * column.missing]
     pairs = {f"{column.name}_from": starts, f"{column.name}_to": stops}
     whole = column.integer and all(edge.is_integer() for edge in column.cuts)
-    kind = natural_type(column) if whole else pa.float64()
+    kind = column.domain.natural_type() if whole else pa.float64()
     if column.dates:
         return {name: pa.array([_date(day) for day in days], kind) for name, days in pairs.items()}
     return {
@@ -106,13 +107,6 @@ def _table(
 
 
 # ---------------------------------------------------------------------- texts for readers
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from prade.data.declare.column import Column
-    from prade.planning.plan import Plan
 
 
 def described_columns(plan: Plan, columns: Iterable[str], by: str | Sequence[str] = ()) -> list[Column]:
@@ -149,22 +143,22 @@ def for_readers(table: pa.Table, columns: Sequence[Column], taken: Collection[st
 
     for column in columns:
         first, *others = _names(column)
-        labelled = column.kind == "numeric" or column.labels
+        labelled = column.numeric or column.labels
         cells = pa.array(_texts(table, column), pa.string()) if labelled else table[first]
         kept = table.drop_columns(others)
         place = kept.column_names.index(first)
-        title = heading(column)
+        title = column.heading
         table = kept.set_column(place, column.name if title in (*kept.column_names, *taken) else title, cells)
     return table
 
 
 def _names(column: Column) -> list[str]:
-    return [f"{column.name}_from", f"{column.name}_to"] if column.kind == "numeric" else [column.name]
+    return [f"{column.name}_from", f"{column.name}_to"] if column.numeric else [column.name]
 
 
 def _texts(table: pa.Table, column: Column) -> list[str]:
     """The text for readers of each row of a table."""
     listed = cell_columns([column])
     keys = zip(*(values.to_pylist() for values in listed.values()), strict=True)
-    text_of = dict(zip(keys, display_texts(column), strict=True))
+    text_of = dict(zip(keys, column.display_texts(), strict=True))
     return [text_of[key] for key in zip(*(table[name].to_pylist() for name in listed), strict=True)]

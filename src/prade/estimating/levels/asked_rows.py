@@ -17,7 +17,7 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import DataError, WorkloadError, names_of
-from prade.data.comparison import OffEdge
+from prade.data.declare.numeric import OffEdge
 from prade.data.declare.schema import Schema
 from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_known
 from prade.estimating.levels.public_cells import Cells
@@ -29,6 +29,7 @@ from prade.queries.query import Expression, Query, possible, simplified
 if TYPE_CHECKING:
     from prade.estimating.levels.distributions import Distributions
     from prade.planning.plan import Plan
+    from prade.queries.parts import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +161,6 @@ def need_numbers(estimates: Distributions, column: str) -> Floats:
 # summed      the same, in smaller groups that make up these
 # model       not counted as such: the answer follows from other tables and from the public rows
 
-
-if TYPE_CHECKING:
-    from prade.planning.plan import Plan
-    from prade.queries.parts import Part
 
 Basis = Literal["measured", "summed", "model"]
 

@@ -51,6 +51,10 @@ from prade.estimating.levels.variation import (
     weight_by_group,
 )
 
+if TYPE_CHECKING:
+    from prade.estimating.levels.answers import RawAnswers
+    from prade.queries.parts import Part
+
 AT_ONCE = 200  # cells of a question that are worked on together
 NOISES = 5  # levels of noise for which variances are worked out; groups in between are interpolated
 EXPECTED_SHARED = 0.3  # where nothing was fitted: about what was fitted between years of invented tables
@@ -360,11 +364,6 @@ class _Kind:
 # Its mean over a block of cells and all groups, divided by that of D, is 1 if the model is right. Where it is more,
 # beyond its own standard error, variances are multiplied by it (Birge, 1932). Residuals are cut off at `FARTHEST`
 # standard deviations of the noise: a single cell that cannot be met must not widen all others.
-
-
-if TYPE_CHECKING:
-    from prade.estimating.levels.answers import RawAnswers
-    from prade.queries.parts import Part
 
 
 FARTHEST = 4.0  # noise alone gets there once in 300 times

@@ -25,6 +25,9 @@ import numpy as np
 from prade.core.arrays import Floats, Ints, mass_per_cell, shared_out
 from prade.estimating.levels.answers import RawAnswers
 
+if TYPE_CHECKING:
+    from prade.planning.plan import Plan
+
 FEWEST_ROWS = 1.0  # a number of rows that shares can be divided by
 SAMPLES = 2.0  # this table's number of rows is a sample, and so is the expected one
 STEPS, PRECISION = 50, 1e-10  # of Newton's method, which takes about five
@@ -190,10 +193,6 @@ def benchmarked(
 
 
 # ---------------------------------------------------------------------- published numbers of rows
-
-
-if TYPE_CHECKING:
-    from prade.planning.plan import Plan
 
 
 def with_published(totals: Floats, level: int, plan: Plan) -> Floats:

@@ -16,7 +16,6 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, closest
-from prade.data.declare.display import display_texts
 from prade.queries.query import parse
 from prade.scoring.sides import NotAvailable, Side
 
@@ -55,7 +54,7 @@ class Formula:
         for name in (*self.predictors, *outcome):
             if name not in columns:
                 raise DataError(f"the table has no column {name!r} to use in a regression{closest(name, columns)}")
-        if numeric and schema[self.outcome].kind != "numeric":
+        if numeric and not schema[self.outcome].numeric:
             raise DataError(f"the outcome {self.outcome!r} of a linear regression is not numeric; name another column")
         if len(set(self.predictors)) < len(self.predictors) or set(self.predictors) & set(outcome):
             raise DataError(f"{self.outcome!r} ~ {' + '.join(self.predictors)} has a column twice; name each once")
@@ -66,7 +65,7 @@ def usual_linear(schema: Schema, columns: Sequence[str]) -> Formula:
 
     Age, or whatever number comes first, explains others more often than others explain it.
     """
-    numeric = [name for name in columns if schema[name].kind == "numeric"]
+    numeric = [name for name in columns if schema[name].numeric]
     if not numeric:
         raise NotAvailable("no column is numeric, so none can be the outcome")
     candidates = numeric[1:] or numeric
@@ -77,7 +76,7 @@ def usual_linear(schema: Schema, columns: Sequence[str]) -> Formula:
 
 def usual_logistic(schema: Schema, columns: Sequence[str]) -> Formula:
     """The last column of two values, or else the last categorical one: its first value against the others."""
-    listed = [name for name in columns if schema[name].kind != "numeric" and schema[name].present > 1]
+    listed = [name for name in columns if not schema[name].numeric and schema[name].present > 1]
     if not listed:
         raise NotAvailable("no categorical column has two values, so none can be the outcome")
     outcome = ([name for name in listed if schema[name].present == 2] or listed)[-1]
@@ -87,7 +86,7 @@ def usual_logistic(schema: Schema, columns: Sequence[str]) -> Formula:
 def _usual_predictors(schema: Schema, columns: Sequence[str], outcome: str) -> tuple[str, ...]:
     """The first columns of numbers that are never missing, which would cost rows, or of few values."""
     others = [schema[name] for name in columns if name != outcome]
-    few = [each.name for each in others if (not each.missing if each.kind == "numeric" else each.size <= MOST_VALUES)]
+    few = [each.name for each in others if (not each.missing if each.numeric else each.size <= MOST_VALUES)]
     if not few:
         raise NotAvailable("no other column can serve as a predictor")
     return tuple(few[:PREDICTORS])
@@ -209,7 +208,7 @@ def _terms(truth: Side, predictors: Sequence[str]) -> dict[str, Callable[[Side],
     for name in predictors:
         if name not in truth.numbers:
             counts = np.bincount(truth.codes[name], minlength=truth.schema.size(name))
-            texts = display_texts(truth.schema[name])
+            texts = truth.schema[name].display_texts()
             for code in np.flatnonzero(counts).tolist():
                 if code != counts.argmax():
                     terms[f"{name} {texts[code]}"] = partial(_has_code, name, code)

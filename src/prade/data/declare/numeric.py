@@ -1,0 +1,335 @@
+"""Columns whose codes are bins of numbers or dates."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import WorkloadError
+from prade.data.declare.kinds import Coding, ColumnKind, Mask, value_text
+from prade.data.read.cells import LARGEST_WHOLE, is_text, numbers_in
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Floats = NDArray[np.float64]
+
+EPOCH = datetime.date(1970, 1, 1)
+LARGEST_NUMBER = 1e300
+SEPARATED = 10_000  # a column with such numbers has separators between thousands; smaller numbers may be years
+PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def days(date: datetime.date) -> float:
+    """Days since 1970-01-01: the number by which a date is binned."""
+    return float((date - EPOCH).days)
+
+
+class OffEdge(WorkloadError):
+    """A comparison with a number inside a bin: `below` and `above` are the nearest edges, None where there is none."""
+
+    def __init__(self, message: str, below: float | None, above: float | None) -> None:
+        super().__init__(message, below, above)
+        self.below, self.above = below, above
+
+
+class Numeric(ColumnKind):
+    """Cuts k_0 < ... < k_(m-1) make the bins (-inf, k_0), [k_0, k_1), ..., [k_(m-1), inf)."""
+
+    name = "numeric"
+    numeric = True
+    keys = frozenset({"edges", "integer", "min", "max", "clip"})
+    last_resort = 0
+
+    # ------------------------------------------------------------------ declared
+
+    def settled(self) -> dict[str, Any]:
+        column = self.column
+        if not column.edges:
+            raise column.error("a numeric column needs edges; give at least one, e.g. edges = [10, 20, 30]")
+        given = [*column.edges, *(bound for bound in (column.min, column.max) if bound is not None)]
+        as_dates = [isinstance(number, datetime.date) for number in given]
+        if any(as_dates) and (not all(as_dates) or any(isinstance(number, datetime.datetime) for number in given)):
+            raise column.error("edges, min and max must all be dates (2020-12-31, no time of day) or all numbers")
+        dates = column.dates or any(as_dates)
+        integer = column.integer or dates
+        edges = tuple(self._finite("edges", edge, integer, dates) for edge in column.edges)
+        low, high = (
+            None if bound is None else self._finite(key, bound, integer, dates)
+            for key, bound in (("min", column.min), ("max", column.max))
+        )
+        text = date_text if dates else value_text
+        for before, after in itertools.pairwise(edges):
+            if before >= after:
+                wrong = "is listed twice" if before == after else f"comes after {text(before)}"
+                raise column.error(f"edge {text(after)} {wrong}; list each edge once, in ascending order")
+            if integer and math.ceil(before) == math.ceil(after):
+                raise column.error(
+                    f"there is no whole number in [{text(before)}, {text(after)}); remove one of the two edges"
+                )
+        if low is not None and high is not None and low > high:
+            raise column.error(f"min {text(low)} is above max {text(high)}; swap them")
+        cuts = tuple(e for e in edges if (low is None or e > low) and (high is None or e <= high))
+        if not cuts:
+            bounds = (("above min", low), ("not above max", high))
+            needed = " and ".join(f"{words} {text(at)}" for words, at in bounds if at is not None)
+            raise column.error(f"no edge is {needed}, so there would be only one bin; add an edge that is")
+        checked = {"edges": edges, "min": low, "max": high, "cuts": cuts}
+        return {**checked, "dates": dates, "integer": integer, "value_type": ""}
+
+    def _finite(self, key: str, number: Any, integer: bool, dates: bool) -> float:
+        error = self.column.error
+        if isinstance(number, datetime.date):
+            return days(number)
+        if isinstance(number, (bool, str)) or not isinstance(number, (int, float, np.integer, np.floating)):
+            needed = "numbers or dates" if key == "edges" else "a number or a date"
+            example = "[10, 20, 30] or [2020-12-31]" if key == "edges" else "10 or 2020-12-31"
+            raise error(f"{key} must be {needed}, got {number!r}; write e.g. {key} = {example}, without quotes")
+        if not isinstance(number, int) and not math.isfinite(number):
+            raise error(f"{key} must be finite; remove {number}: the first and last bins are open-ended anyway")
+        if not -LARGEST_NUMBER <= number <= LARGEST_NUMBER:  # before float(), which fails for larger whole numbers
+            raise error(f"{key} must be at most 1e300 in absolute value, so that every bin contains numbers")
+        converted = float(number)
+        if dates and not days(datetime.date.min) <= converted <= days(datetime.date.max):
+            raise error(f"{key} must be dates from 0001-01-01 to 9999-12-31; got {converted:g} days since 1970")
+        if integer and abs(converted) > LARGEST_WHOLE:
+            raise error(f"{key} of an integer column must be at most 2**53 in absolute value, got {number!r}")
+        if integer and key != "edges" and not converted.is_integer():
+            raise error(f"{key} of an integer column must be a whole number, got {number!r}")
+        return converted
+
+    def no_label(self, key: str) -> str:
+        return f'there is a label for "{key[:40]}", but bins have no labels: only missing may have one'
+
+    # ------------------------------------------------------------------ bins
+
+    @property
+    def present(self) -> int:
+        return len(self.column.cuts) + 1
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """The smallest value of each bin except the first: the cuts, rounded up in a column of whole numbers."""
+        cuts = self.column.cuts
+        return tuple(float(math.ceil(cut)) for cut in cuts) if self.column.integer else cuts
+
+    def bounds(self, code: int) -> tuple[float | None, float | None]:
+        """The smallest and largest value of a bin; None where the bin is open-ended."""
+        starts = self.thresholds
+        low = self.column.min if code == 0 else starts[code - 1]
+        if code == len(starts):
+            return low, self.column.max
+        return low, starts[code] - 1 if self.column.integer else math.nextafter(starts[code], -math.inf)
+
+    def closed_bounds(self, code: int) -> tuple[float, float]:
+        """As `bounds`; an open-ended bin is taken to be as wide as its neighbour."""
+        low, high = self.bounds(code)
+        starts, integer = self.thresholds, self.column.integer
+        if low is None:
+            width = starts[1] - starts[0] if len(starts) > 1 else 1.0
+            low = (starts[0] if starts else self.column.max or 0.0) - width
+        if high is None:
+            width = starts[-1] - starts[-2] if len(starts) > 1 else 1.0
+            high = low + width - (1.0 if integer else 0.0)
+        return min(low, high), high  # for large floats, low may have been rounded to a number above high
+
+    # ------------------------------------------------------------------ coded
+
+    def codes(self, cells: Any, fallback: int) -> Coding:
+        column, numbers = self.column, numbers_in(cells, dates=self.column.dates)
+        codes = np.searchsorted(np.asarray(column.cuts), numbers, side="right").astype(np.int64)
+        codes[np.isnan(numbers)] = fallback
+        beyond = np.zeros(len(numbers), dtype=np.bool_)
+        if column.min is not None:
+            beyond |= numbers < column.min
+        if column.max is not None:
+            beyond |= numbers > column.max
+        if column.unknown == "missing":
+            codes[beyond] = self.present
+        fits = np.isfinite(numbers) & ~beyond
+        if column.integer and not column.dates:  # a date with a time of day is still in the domain
+            fits &= numbers == np.floor(numbers)
+        return codes, fits
+
+    # ------------------------------------------------------------------ compared
+
+    def satisfying(self, op: str, value: Any) -> Mask:
+        number = self._threshold(op, value)
+        if op in ("==", "!="):
+            equal = self._exactly(number, op, value)
+            return equal if op == "==" else ~equal
+        if op in (">", "<="):
+            # x > v means x >= the next number after v
+            whole = math.floor(number) + 1.0 if math.isfinite(number) else number
+            number = whole if self.column.integer else math.nextafter(number, math.inf)
+        above = self._at_least(number, op, value)
+        return above if op in (">", ">=") else ~above
+
+    def _threshold(self, op: str, value: Any) -> float:
+        column = self.column
+        asked = f"{column.name} {op} {value!r}"
+        if column.dates and isinstance(value, str):
+            try:
+                value = datetime.date.fromisoformat(value)
+            except ValueError:
+                raise WorkloadError(f"{asked}: {column.name} contains dates; write one as '2020-12-31'") from None
+        if column.dates and isinstance(value, datetime.date):
+            return days(value)
+        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        if column.dates or not number or math.isnan(value):
+            expected = "a date such as '2020-12-31'" if column.dates else "a number"
+            raise WorkloadError(f"{asked}: compare {column.name} with {expected}")
+        return float(value)
+
+    def _at_least(self, number: float, op: str, value: Any) -> Mask:
+        column, starts = self.column, self.thresholds
+        first = float(math.ceil(number)) if column.integer and math.isfinite(number) else number
+        if first == -math.inf or (column.min is not None and first <= column.min):
+            return np.ones(self.present, dtype=np.bool_)
+        if first == math.inf or (column.max is not None and first > column.max):
+            return np.zeros(self.present, dtype=np.bool_)
+        if first not in starts:
+            raise self._off_edge(op, value, number)
+        return np.arange(self.present) > starts.index(first)
+
+    def _exactly(self, number: float, op: str, value: Any) -> Mask:
+        column = self.column
+        equal = np.zeros(self.present, dtype=np.bool_)
+        below = column.min is not None and number < column.min
+        above = column.max is not None and number > column.max
+        if below or above or (column.integer and not number.is_integer()):
+            return equal
+        code = int(np.searchsorted(self.thresholds, number, side="right"))
+        if self.bounds(code) != (number, number):
+            raise WorkloadError(
+                f"{column.name} {op} {value!r}: the bin {self.cell_texts()[code]} contains other values too; "
+                "compare with the edges of the bin using < and >=, or add edges to the schema"
+            )
+        equal[code] = True
+        return equal
+
+    def _off_edge(self, op: str, value: Any, number: float) -> OffEdge:
+        below = max((x for x in self.thresholds if x < number), default=None)
+        above = min((x for x in self.thresholds if x > number), default=None)
+        near = [cut for cut in (below, above) if cut is not None]
+        names = " and ".join(map(self.number_text, near))
+        where = (
+            "the column has a single bin: add an edge to the schema",
+            f"the nearest edge is {names}; compare with it, or add one to the schema",
+            f"the nearest edges are {names}; compare with an edge, or add one to the schema",
+        )[len(near)]
+        return OffEdge(f"{self.column.name} {op} {value!r} is not at the edge of a bin: {where}", below, above)
+
+    # ------------------------------------------------------------------ drawn
+
+    def natural_type(self) -> pa.DataType:
+        import pyarrow as pa
+
+        if self.column.dates:
+            return pa.date32()
+        return pa.int64() if self.column.integer else pa.float64()
+
+    def uniform(self, codes: NDArray[np.int64], chance: Floats) -> Floats:
+        """A uniform number from the bin of each code; an open-ended bin is taken to be as wide as its neighbour."""
+        low, high = np.array([self.closed_bounds(code) for code in range(self.present)]).T[:, codes]
+        if self.column.integer:
+            return np.asarray(np.minimum(low + np.floor(chance * (high - low + 1.0)), high))
+        return np.asarray(np.clip(low * (1.0 - chance) + high * chance, low, high))
+
+    def typed(self, numbers: Floats, kind: pa.DataType) -> Any | None:
+        """Numbers (days for dates) as an Arrow array of a given type; None if the type cannot hold them."""
+        import pyarrow as pa
+
+        types, dates = pa.types, self.column.dates
+        whole = self.column.integer or types.is_integer(kind)
+        if whole and np.abs(numbers).max(initial=0.0) > 2 * LARGEST_WHOLE:
+            return None
+        source = pa.array(np.floor(numbers).astype(np.int64) if whole else numbers, from_pandas=True)
+        try:
+            if dates and types.is_timestamp(kind):
+                return pa.array((numbers * PER_DAY[kind.unit]).astype(np.int64)).cast(kind)
+            if dates:
+                return source.cast(pa.int32()).cast(pa.date32()).cast(kind)
+            if is_text(kind):
+                return source.cast(pa.string()).cast(kind)
+            return source.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+
+    # ------------------------------------------------------------------ shown
+
+    def number_text(self, number: float) -> str:
+        """A number of the column, or a date, as text."""
+        return date_text(number) if self.column.dates else value_text(number)
+
+    def cell_texts(self) -> list[str]:
+        def start(number: float) -> str:
+            short = just_above(number)
+            return f"[{self.number_text(number)}" if short is None else f"({self.number_text(short)}"
+
+        def stop(number: float) -> str:
+            short = just_above(number)
+            return f"{self.number_text(number)})" if short is None else f"{self.number_text(short)}]"
+
+        low, high = self.column.min, self.column.max
+        starts = ["(-inf" if low is None else f"[{self.number_text(low)}", *map(start, self.column.cuts)]
+        stops = [*map(stop, self.column.cuts), "inf)" if high is None else f"{self.number_text(high)}]"]
+        return [f"{low}, {high}" for low, high in zip(starts, stops, strict=True)]
+
+    def words(self) -> list[str]:
+        low, high = self.column.min, self.column.max
+        if self.column.integer:
+            starts, stops = [low, *self.thresholds], [*(start - 1 for start in self.thresholds), high]
+            return [self._range(start, stop) for start, stop in zip(starts, stops, strict=True)]
+        bins = list(zip([low, *self.column.cuts], [*self.column.cuts, high], strict=True))
+        return [self._interval(*each, last=code == len(bins) - 1) for code, each in enumerate(bins)]
+
+    def _range(self, start: float | None, stop: float | None) -> str:
+        """The whole numbers or days from `start` to `stop`; None is an open end."""
+        if start is None or stop is None:
+            edge = stop + 1 if stop is not None else start
+            assert edge is not None  # a column has an edge, and its bins are open on one side at most
+            before, after = ("before {}", "from {}") if self.column.dates else ("under {}", "{} or more")
+            return (before if start is None else after).format(self._number(edge))
+        return self._number(start) if start == stop else f"{self._number(start)} to {self._number(stop)}"
+
+    def _interval(self, low: float | None, high: float | None, *, last: bool) -> str:
+        """A bin of numbers that need not be whole: which of its ends belong to it is said in words."""
+        above = None if low is None else just_above(low)
+        up_to = None if high is None else just_above(high)
+        start = "" if low is None else self._number(low) if above is None else f"over {self._number(above)}"
+        if high is None:
+            return start if above is not None else f"{start} or more"
+        if low == high:
+            return start
+        closed = up_to is not None or last
+        stop = self._number(high if up_to is None else up_to)
+        if not start:
+            return f"up to {stop}" if closed else f"under {stop}"
+        return f"{start} to {stop}" if closed else f"{start} to under {stop}"
+
+    def _number(self, number: float) -> str:
+        column = self.column
+        largest = max(abs(bound) for bound in (column.min, column.max, *column.cuts) if bound is not None)
+        if column.dates or largest < SEPARATED or not number.is_integer() or abs(number) >= LARGEST_WHOLE:
+            return self.number_text(number)
+        return f"{int(number):,}"
+
+
+def date_text(number: float) -> str:
+    """The date that is a number of days after 1970-01-01."""
+    return (EPOCH + datetime.timedelta(days=number)).isoformat()
+
+
+def just_above(number: float) -> float | None:
+    """The short number that an edge is just above; None for usual edges.
+
+    With bins closed on the left, (20, 40] has edges just above 20 and 40, and should be shown as (20, 40].
+    """
+    short = round(number, 9)
+    return short if number == math.nextafter(short, math.inf) else None
