@@ -46,9 +46,8 @@ def offences(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_no_other_module_reaches_for_engines_or_noise(name):
-    allowed = ["duckdb"] if name == "cli/demo.py" else []  # which writes invented people into a database
     found = [each for each in offences((ROOT / name).read_text()) if not (name in LEADS_TO_CHECK and each in CHECK)]
-    assert found == allowed
+    assert found == []
 
 
 def test_the_noise_library_is_imported_where_noise_is_drawn():

@@ -30,7 +30,7 @@ MODULES = ["prade", *(m.name for m in pkgutil.walk_packages(prade.__path__, "pra
 FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 QUOTED = re.compile(r"`([^`\n]+)`")
-NAMES = re.compile(r"<!-- names: (.+?) -->")
+NAMES = re.compile(r"^::: prade\.(\S+)$", re.MULTILINE)
 HELP = re.compile(r"<!-- help: (.+?) -->")
 VERBS = ("plan", "measure", "estimate", "sample", "report")
 STAGES = {verb: (ROOT / "docs" / f"{verb}.md").read_text("utf-8") for verb in VERBS}
@@ -57,7 +57,7 @@ def prose(page: Path) -> str:
 def anchors(page: Path) -> set[str]:
     """The names that a heading can be linked by: lower case, punctuation gone, hyphens for spaces."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
-    made = {name for line in NAMES.findall(prose(page)) for name in line.split()}  # by docs/assets/reference.py
+    made = {f"prade.{name}" for name in NAMES.findall(prose(page))}  # by mkdocstrings
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | made
 
 
@@ -168,11 +168,11 @@ def test_indented_commands_are_understood(stages: click.Group) -> None:
 def test_the_reference_has_every_public_name_once() -> None:
     text = (ROOT / "docs" / "python.md").read_text("utf-8")
     pages = {"": text, **{f"{verb}.md": page for verb, page in STAGES.items()}}
-    listed = {page: [name for line in NAMES.findall(words) for name in line.split()] for page, words in pages.items()}
+    listed = {page: NAMES.findall(words) for page, words in pages.items()}
     names = [name for each in listed.values() for name in each]
     assert sorted(name for name in names if "." not in name) == sorted(set(prade.__all__) - {"__version__"})
     assert [name for name in names if not found(f"prade.{name}")] == []
-    linked = {name: (page, anchor) for name, page, anchor in re.findall(r"\[`(\w+)`\]\(([\w.]*)#(\w+)\)", text)}
+    linked = {name: (page, anchor) for name, page, anchor in re.findall(r"\[`(\w+)`\]\(([\w.]*)#prade\.(\w+)\)", text)}
     assert linked == {name: (page, name) for page, each in listed.items() for name in each if "." not in name}
 
 

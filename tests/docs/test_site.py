@@ -83,10 +83,13 @@ def test_a_request_to_another_machine_would_be_noticed() -> None:
 def test_pages_take_the_reference_from_the_code(site: Path) -> None:
     assert "--max-rows-per-person" in (site / "plan.html").read_text("utf-8")
     python = (site / "measure.html").read_text("utf-8")
-    assert 'id="Budget"' in python
+    assert 'id="prade.Budget"' in python
     assert "noise_scale" in python
+    assert re.search(
+        r'class="highlight"><pre>.*>&gt;&gt;&gt; </span>.*>Budget<', python
+    )  # an example is a block of code
     for page in site.glob("*.html"):
-        assert not re.search(r"<!-- (help|names): ", page.read_text("utf-8")), page.name
+        assert not re.search(r"<!-- help: |::: prade", page.read_text("utf-8")), page.name
 
 
 def test_search_works_from_a_folder(site: Path, tmp_path: Path) -> None:

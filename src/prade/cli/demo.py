@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 import click
@@ -26,7 +29,7 @@ EFFORT = 6.0  # for the rehearsals of one budget
 BY = ("STATE", "PLACE")
 SYNTHETIC = "synthetic.parquet"  # in the release
 LEDGER = "prade.ledger"  # in the folder: the user's own ledger is for real people
-DATABASE = "private.duckdb"
+DATABASE = "private.sqlite"
 PAGE = "explore.html"
 
 
@@ -71,7 +74,7 @@ def demo(context: click.Context, output: str, persons: int, effort: float, secon
             "--person-id", "PERSON", "--ledger", account,
         ]),
         ("Measure the private table, which is in a database. Only this command spends:", [
-            "measure", plan, f"duckdb://{folder / DATABASE}/people", "-o", release, "--ledger", account,
+            "measure", plan, f"sqlite://{folder / DATABASE}/people", "-o", release, "--ledger", account,
         ]),
         ("Estimate the distribution of every place:", ["estimate", release]),
         ("Draw synthetic rows from the estimates:", ["sample", release]),
@@ -99,8 +102,6 @@ def demo(context: click.Context, output: str, persons: int, effort: float, secon
 
 def invent(folder: Path, persons: int) -> int:
     """Write the tables, the schema and the list of places unless they exist. Return the most rows per person."""
-    import duckdb
-
     from prade.data.read.tables import write_table
     from prade.examples import census_like
 
@@ -113,9 +114,13 @@ def invent(folder: Path, persons: int) -> int:
         write_table(data.groups.group_by(list(BY)).aggregate([]), folder / "places.csv")
         unfinished = database.with_suffix(".new")
         unfinished.unlink(missing_ok=True)
-        with duckdb.connect(str(unfinished)) as connection:
-            connection.register("invented", data.private)
-            connection.execute("CREATE TABLE people AS SELECT * FROM invented")
+        with closing(sqlite3.connect(unfinished)) as connection, connection:
+            names = ", ".join(f'"{name}"' for name in data.private.column_names)
+            connection.execute(f"CREATE TABLE people ({names})")
+            rows = zip(*(column.to_pylist() for column in data.private.columns), strict=True)
+            texts = ([str(cell) if isinstance(cell, date) else cell for cell in row] for row in rows)
+            marks = ", ".join("?" * data.private.num_columns)
+            connection.executemany(f"INSERT INTO people VALUES ({marks})", texts)
         unfinished.rename(database)  # last: the database marks a complete folder
     return data.max_rows
 

@@ -85,7 +85,10 @@ def _duckdb_batches(connection: Any, statement: str, rows_per_batch: int) -> Ite
 
 def _duckdb_connected(stack: ExitStack, path: str, memory_limit: str | None) -> Any:
     """A connection that only reads, and spills to a private folder, never to the current one."""
-    import duckdb
+    try:
+        import duckdb
+    except ImportError:
+        raise DataError(f'{path} needs DuckDB: pip install "prade[duckdb]"') from None
 
     options: dict[str, Any] = {
         "temp_directory": str(stack.enter_context(spill_folder())),

@@ -3,6 +3,7 @@
 import shutil
 from concurrent.futures import ProcessPoolExecutor
 
+import click
 import pytest
 
 from prade.cli.main import every_command
@@ -18,11 +19,11 @@ COMMANDS = ("plan", "estimate", "sample", "report", "synthesize", "demo")
 
 
 def test_what_the_options_mean():
-    with Where().execution() as execution:
+    with click.Context(every_command()), Where().execution() as execution:
         assert (execution.threads, execution.executor) == (cores(), None)
-    with Where(workers=1).execution() as execution:
+    with click.Context(every_command()), Where(workers=1).execution() as execution:
         assert (execution.threads, execution.executor) == (1, None)
-    with Where(workers=2).execution() as execution:
+    with click.Context(every_command()), Where(workers=2).execution() as execution:
         assert isinstance(execution.executor, ProcessPoolExecutor)
         assert execution.executor.submit(abs, -3).result() == 3
     assert Where(3).options() == ["--workers", "3"]
