@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from compare.asking import TOTAL_SHARE, Table, misfit
 from prade import Part, Workload
-from prade.core.arrays import Ints, smallest_unsigned
+from prade.core.arrays import Ints
 from prade.core.execution import single_threaded_blas
 from prade.core.numbers import exact
 from prade.data.public.joint import Coded, Prior
@@ -101,7 +101,7 @@ class GEMPub:
             edges = np.cumsum(products[:, at], axis=1, dtype=np.float64)
             edges[:, -1] = np.inf
             drawn = [np.searchsorted(line, generator.random(self.draws), side="right") for line in edges]
-            codes[name] = np.concatenate(drawn).astype(smallest_unsigned(at.stop - at.start))
+            codes[name] = np.concatenate(drawn).astype(np.min_scalar_type(at.stop - at.start))
         return Prior.from_joint(Coded(prior.schema, codes))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from compare.asking import TOTAL_SHARE, Table, dependence, joint, misfit
 from prade import Schema, Workload
-from prade.core.arrays import Floats, distinct_rows, mass_per_cell, smallest_unsigned
+from prade.core.arrays import Floats, distinct_rows, mass_per_cell
 from prade.core.numbers import exact
 from prade.data.public.joint import Coded, Prior, joint_codes
 from prade.queries.parts import Marginal
@@ -192,5 +192,5 @@ class PrivBayes:
             # each combination of parents gets its own unit interval, so that one search finds the codes of all rows
             line = (edges + np.arange(len(edges))[:, None]).ravel()
             found = np.searchsorted(line, given + generator.random(rows), side="right") - given * size
-            codes[name] = np.clip(found, 0, size - 1).astype(smallest_unsigned(size))
+            codes[name] = np.clip(found, 0, size - 1).astype(np.min_scalar_type(size))
         return Prior.from_joint(Coded(prior.schema, {name: codes[name] for name in prior.columns}))

@@ -234,7 +234,7 @@ def test_a_run_is_overtaken_while_it_finishes(drive: Drive) -> None:
         """
 def stop_in_mid_extract():
     def listen(event, values):
-        if event == "os.chmod" and ".ledger.json." in str(values[0]):
+        if event == "os.rename" and ".ledger.json." in str(values[0]):
             stop()
     sys.addaudithook(listen)
 

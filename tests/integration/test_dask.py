@@ -97,14 +97,15 @@ def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):
     """Without kept weights, so that the report works groups out on the cluster; the files are those of threads."""
     monkeypatch.setattr("prade.estimating.levels.distributions.LARGEST_FILE", 0)
     write_table(public_table(), tmp_path / "public.parquet")
-    alone, on_the_cluster, real = tmp_path / "alone", set(), core_workers._mapped
+    alone, on_the_cluster, real = tmp_path / "alone", set(), Execution.map
     shutil.copytree(made.path, alone)
 
-    def watched(executor, work, items, ahead):
-        on_the_cluster.add(work.__name__)
-        return real(executor, work, items, ahead)
+    def watched(self, work, *more, **named):
+        if self.executor is not None:
+            on_the_cluster.add(work.func.__name__)
+        return real(self, work, *more, **named)
 
-    monkeypatch.setattr(core_workers, "_mapped", watched)
+    monkeypatch.setattr(Execution, "map", watched)
     for folder, where in ((made.path, ["--cluster", address]), (alone, [])):
         given = [folder, "--public", tmp_path / "public.parquet", *where]
         assert f"PLACE: {STATES * PLACES} groups" in call("estimate", *given).output

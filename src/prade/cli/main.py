@@ -83,11 +83,11 @@ class Stages(click.Group):
 def _explained(ctx: click.Context, error: BaseException) -> tuple[str, int]:
     """Return the message of an error or interruption, and the exit code."""
     if isinstance(error, KeyboardInterrupt) and error.args and isinstance(error.args[0], PradeError):
-        return error.args[0].told("shell"), INTERRUPTED
+        return error.args[0].worded("shell"), INTERRUPTED
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or interrupted():
         return INTERRUPTION, INTERRUPTED  # a library may have turned the interruption into an error of its own
     if isinstance(error, PradeError):
-        return error.told("shell"), TOO_MUCH if isinstance(error, BudgetError) else WRONG
+        return error.worded("shell"), TOO_MUCH if isinstance(error, BudgetError) else WRONG
     if os.environ.get(DEBUG):  # the trace only: the error's message may quote a private row
         remark("".join(traceback.format_tb(error.__traceback__)))
     words = f": {error}" if ctx.invoked_subcommand in PUBLIC_ONLY and str(error) else ""

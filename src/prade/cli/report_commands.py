@@ -116,7 +116,7 @@ def answer(
         except PradeError as error:
             if question.where is None:
                 raise
-            remark(f"prade: {question.where}: {error.told('shell')}")
+            remark(f"prade: {question.where}: {error.worded('shell')}")
             failed += 1
     table = _together(answers) if answers else None
     if output is not None and table is not None:

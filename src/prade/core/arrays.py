@@ -17,17 +17,9 @@ STREAM = 2  # keeps the random numbers of rows apart from others that are drawn 
 LARGEST_COUNTED = 2**22  # cells; beyond this, sorting the rows is faster than a table of all cells
 
 
-def smallest_unsigned(largest: int) -> np.dtype[Any]:
-    """The smallest unsigned integer type that can hold every number up to `largest`."""
-    for candidate in (np.uint8, np.uint16, np.uint32):
-        if largest <= np.iinfo(candidate).max:
-            return np.dtype(candidate)
-    return np.dtype(np.uint64)
-
-
 def mass_per_cell(cells: NDArray[Any], weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     """Sum of the weights in each of `size` cells."""
-    return np.bincount(cells, weights=weights, minlength=size).astype(np.float64, copy=False)
+    return np.bincount(cells, weights, size).astype(np.float64, copy=False)
 
 
 def mass_by_group(
@@ -61,24 +53,24 @@ def counted(cells: Ints, size: int) -> tuple[Ints, Ints]:
 
 
 def drawn_in_runs(cumulative: Floats, first: Ints, stop: Ints, chance: Floats) -> Ints:
-    """One index from each run first : stop, drawn in proportion to the weights whose cumulative sum is given.
+    """One index from each run first : stop, in proportion to weights with this cumulative sum; an empty run's start.
 
-    `chance` has a random number from 0 to 1 for each run. An empty run gives its own start.
+    `chance` has a random number from 0 to 1 for each run.
 
     >>> drawn_in_runs(np.array([1.0, 1.0, 3.0]), np.array([0, 2, 3]), np.array([2, 3, 3]), np.array([0.3, 0.6, 0.9]))
     array([0, 2, 3])
     """
     below = np.concatenate([[0.0], cumulative])
     target = below[first] + chance * (below[stop] - below[first])
-    found = np.searchsorted(cumulative, target, side="right")
-    return np.asarray(np.clip(found, first, np.maximum(first, stop - 1)))  # rounding may leave the run
+    index = np.searchsorted(cumulative, target, side="right")
+    return np.asarray(np.clip(index, first, np.maximum(first, stop - 1)))  # rounding may leave the run
 
 
 def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
     """The index at which each distinct row first appears, and for every row the number of its distinct row.
 
     Rows are compared by a random 64-bit sum of their codes and then checked column by column, so the result is exact.
-    Distinct rows are numbered in order of first appearance, so the result does not depend on the random numbers.
+    Rows are numbered in order of first appearance, so it does not depend on the random numbers.
     """
     rows = len(columns[0])
     generator = np.random.default_rng(0x9E3779B9)
@@ -97,9 +89,7 @@ def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
 
 
 def shared_out(rows: int, totals: Floats) -> Floats:
-    """Whole numbers that add up to `rows`, in proportion to totals, or equal if all totals are 0.
-
-    Each gets the whole part of its share rows n_g / sum(n), those with the largest fractions one more.
+    """Whole numbers that add up to `rows`, in proportion to totals (or equal if all are 0), by largest remainders.
 
     >>> shared_out(10, np.array([1.0, 1.0, 0.0, 4.0]))
     array([2., 2., 0., 6.])
@@ -116,7 +106,6 @@ class PreciseMean:
 
         mean = sum_k (y_k / v_k) / sum_k (1 / v_k),        variance = 1 / sum_k (1 / v_k)
 
-    No other unbiased weighted mean of independent answers y_k with variances v_k is more precise.
     Answers are arrays of one shape. A variance is a number, or has one entry for each row of the answers.
 
     >>> mean = PreciseMean(2)
@@ -149,15 +138,13 @@ class PreciseMean:
         return 1 / self.precision
 
     def _per_row(self, values: Any) -> Any:
-        return (
-            values if np.ndim(values) == 0 else np.reshape(values, (len(values), *(1 for _ in self.weighted.shape[1:])))
-        )
+        return np.reshape(values, (-1, *[1] * (self.weighted.ndim - 1))) if np.ndim(values) else values
 
 
 class Chances:
     """Random numbers that belong to rows: each is a function of the row's key and of what it is for.
 
-    So a table that is made in pieces, in any order and by any number of workers, is the same as one made at once.
+    So a table that is made in pieces, by any number of workers, is the same as one made at once.
 
     >>> chances = Chances.of_groups(7, [3, 4], [2, 1])
     >>> alone = Chances.of_groups(7, [4], [1])
@@ -170,7 +157,7 @@ class Chances:
 
     @classmethod
     def of_groups(cls, seed: int, groups: Sequence[int], sizes: Sequence[int]) -> Chances:
-        """Of the rows of some groups, group after group; a row's key depends on its place in its own group only."""
+        """For the rows of some groups; a row's key depends on its place in its own group only."""
         keys = [
             np.random.default_rng([STREAM, group, seed]).integers(0, 2**64, size=size, dtype=np.uint64)
             for group, size in zip(groups, sizes, strict=True)
@@ -180,11 +167,11 @@ class Chances:
     def uniform(self, what: str, rows: Ints) -> Floats:
         """A number from 0 up to 1 for each of some rows; other numbers for anything else that they are for."""
         salt = np.frombuffer(hashlib.sha256(what.encode()).digest()[:8], np.uint64)[0]
-        return np.asarray((_mixed(self.keys[rows] + salt) >> np.uint64(11)) * 2.0**-53)
+        return np.asarray((mixed(self.keys[rows] + salt) >> np.uint64(11)) * 2.0**-53)
 
 
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Every bit of a number spread over all bits of the result: the last step of SplitMix64."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
+def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A permutation of 64 bits that changes half of them when one changes (Steele, Lea, Flood: SplitMix, 2014)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

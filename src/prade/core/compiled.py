@@ -62,29 +62,24 @@ BLOCK = 64  # columns that LAPACK turns together, at most
 def tridiagonal(matrix: Floats, vectors: Floats) -> tuple[Floats, Floats, Floats]:
     """The diagonal of T = Q' M Q for a symmetric M, what is beside it, and the vectors [vectors, cells] turned by Q.
 
-    T has nothing elsewhere, and the columns of Q are directions at right angles to each other. M is read on and below
-    its diagonal. Both arguments stay unchanged.
+    T has nothing elsewhere, and Q is orthogonal. M is read on and below its diagonal. Both arguments stay unchanged.
 
     >>> diagonal, beside, turned = tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]]), np.ones((1, 2)))
     >>> diagonal.tolist(), abs(beside).tolist(), abs(turned).tolist()
     ([2.0, 3.0], [1.0], [[1.0, 1.0]])
     """
     cells = len(matrix)
-    if matrix.shape != (cells, cells) or vectors.ndim != 2 or vectors.shape[1] != cells:
-        raise ValueError(f"a matrix of {matrix.shape} and vectors of {vectors.shape}: give [n, n] and [vectors, n]")
     reflections = np.array(matrix, np.float64, order="F")  # copies in LAPACK's order, for it writes over them
     turned = np.array(vectors, np.float64, order="C")  # for LAPACK, each is a column
     diagonal, beside, sizes = np.empty(cells), np.empty(max(cells - 1, 0)), np.empty(max(cells - 1, 0))
-    if not cells:
-        return diagonal, beside, turned
     room = np.empty(BLOCK * (max(cells, len(turned)) + BLOCK + 1))
     _call("dsytrd", b"L", cells, reflections, cells, diagonal, beside, sizes, room, len(room))
-    given = (cells, len(turned), reflections, cells, sizes, turned, cells, room, len(room))
-    _call("dormtr", b"L", b"L", b"T", *given)
+    arguments = (cells, len(turned), reflections, cells, sizes, turned, cells, room, len(room))
+    _call("dormtr", b"L", b"L", b"T", *arguments)
     return diagonal, beside, turned
 
 
-def _call(name: str, *given: bytes | int | Floats) -> None:
+def _call(name: str, *arguments: bytes | int | Floats) -> None:
     """Call one of LAPACK's routines, which takes the address of each argument and, last, of where to say what failed.
 
     Whole numbers have 64 bits here. In scipy's LAPACK they have 32, or in some builds 64: those are the first half of
@@ -92,14 +87,12 @@ def _call(name: str, *given: bytes | int | Floats) -> None:
     """
     failed = c_int64(0)
     addresses: list[Any] = []
-    for each in given:
+    for each in arguments:
         if isinstance(each, np.ndarray):
-            assert each.dtype == np.float64
-            assert each.flags.c_contiguous or each.flags.f_contiguous
             addresses.append(each.ctypes.data)
         else:
             addresses.append(byref(c_char(each) if isinstance(each, bytes) else c_int64(each)))
-    _routine(name, len(given) + 1)(*addresses, byref(failed))
+    _routine(name, len(arguments) + 1)(*addresses, byref(failed))
     if failed.value:
         raise AssertionError(f"LAPACK's {name} refused its arguments: info is {failed.value}")
 

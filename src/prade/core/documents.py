@@ -23,6 +23,8 @@ LARGEST_WHOLE_NUMBER = 10**300  # small enough for a float, and for Python to pr
 # The parser's time grows with the square of a dotted key's length. (40 is MOST_LEVELS.)
 LONG_KEY = re.compile(r"""(?<![\w"'.-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){40}""")
 
+HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+
 Structure = TypeVar("Structure")
 
 
@@ -41,12 +43,10 @@ def file_text(path: str | PathLike[str], what: str, error: type[PradeError] = Da
     try:
         with open(path, "rb") as file:
             content = file.read(most + 1)
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError):  # the last: a null character
         raise error(f"there is no {what} at {path}; check the path") from None
     except OSError as fault:
         raise error(f"{path} cannot be read ({fault.strerror}); check its permissions") from None
-    except ValueError:  # a null character
-        raise error(f"there is no {what} at {str(path)!a}; check the path") from None
     if len(content) > most:
         raise error(f"{path} is larger than {most // 2**20} MiB, too large for a {what}; check the path")
     try:
@@ -61,12 +61,10 @@ def toml_table(text: str, error: type[PradeError] = Malformed) -> dict[str, Any]
         raise error(f"the TOML is refused: a key has more than {MOST_LEVELS} names joined by dots")
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as fault:
-        raise error(f"this is not valid TOML: {fault}") from None
     except RecursionError:
         raise error(_too_deep("TOML")) from None
-    except ValueError:  # raised by int() and date(), which the parser calls without catching their errors
-        raise error("this is not valid TOML: a number has too many digits, or a date does not exist") from None
+    except ValueError as fault:  # also of int() and date(), for a number with too many digits or no date
+        raise error(f"this is not valid TOML: {fault}") from None
     _check(table, error, "TOML")
     return table
 
@@ -95,31 +93,24 @@ def structured(value: Any, kind: type[Structure], error: type[PradeError] = Malf
         raise error(str(fault)) from None
 
 
-def _check(tree: Any, error: type[PradeError], language: str) -> None:
+def _check(value: Any, error: type[PradeError], language: str, level: int = 0) -> None:
     """Refuse what would cause trouble later: deep nesting, very long numbers, unpaired surrogates."""
-    level, values = 0, [tree]
-    while values:
-        deeper: list[Any] = []
-        for value in values:
-            if isinstance(value, dict):
-                deeper += value.keys()
-                deeper += value.values()
-            elif isinstance(value, list):
-                deeper += value
-            elif isinstance(value, str):
-                if not writable(value):
-                    raise error(
-                        f"the text {value[:40]!a} contains half a character (an unpaired surrogate), which cannot be "
-                        "written to a file; correct it"
-                    )
-            elif isinstance(value, int):
-                if abs(value) >= LARGEST_WHOLE_NUMBER:
-                    raise error("a number has more than 300 digits; use a smaller one")
-            elif isinstance(value, float) and language == "JSON" and not math.isfinite(value):
-                raise error("a number is too large for a floating-point number; use a smaller one")
-        values, level = deeper, level + 1
-        if level > MOST_LEVELS and values:
-            raise error(_too_deep(language))
+    if level > MOST_LEVELS:
+        raise error(_too_deep(language))
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list):
+        for each in value:
+            _check(each, error, language, level + 1)
+    elif isinstance(value, str) and not writable(value):
+        raise error(
+            f"the text {value[:40]!a} contains half a character (an unpaired surrogate), which cannot be written to a "
+            "file; correct it"
+        )
+    elif isinstance(value, int) and abs(value) >= LARGEST_WHOLE_NUMBER:
+        raise error("a number has more than 300 digits; use a smaller one")
+    elif isinstance(value, float) and language == "JSON" and not math.isfinite(value):
+        raise error("a number is too large for a floating-point number; use a smaller one")
 
 
 def writable(text: str) -> bool:
@@ -128,11 +119,7 @@ def writable(text: str) -> bool:
     >>> writable("é"), writable("\\ud800")
     (True, False)
     """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return HALF_A_CHARACTER.search(text) is None
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

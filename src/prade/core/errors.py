@@ -1,14 +1,14 @@
 """The errors that prade raises, sorted by what has to be corrected, and the wording of messages.
 
-Every message says what was expected and what was given. If the remedy is to change an argument, it is data: a `Remedy`,
-which is worded differently for Python and for the shell. No message contains a value from a private row: code that may
-see private rows raises only errors that depend on the schema, the plan and the table's column names.
+A remedy that changes an argument is data, worded differently for Python and for the shell. No message contains a value
+of a private row: code that may see such rows raises only errors that depend on the schema, the plan and column names.
 """
 
 from __future__ import annotations
 
 import copy
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -24,83 +24,37 @@ class Remedy:
     value: Any = None
 
 
-# The wording for each language; `{value}` is replaced by the remedy's value.
-_WORDS: dict[str, dict[Language, str]] = {
-    "again": {
-        "python": "to spend {value} once more, pass again=True",
-        "shell": "to spend {value} once more, add --again",
-    },
-    "against_advice": {
-        "python": "give a larger epsilon or coarser levels and another folder, or pass against_advice=True",
-        "shell": "give a larger --epsilon or coarser --levels and another folder with -o, or add --against-advice",
-    },
-    "cap": {
-        "python": "give cap=, the most that may ever be spent on these people, or run: {value}",
-        "shell": "enter it with the most that may ever be spent on these people: {value}",
-    },
-    "delimiter": {
-        "python": 'give CsvFile(path, delimiter="{value}")',
-        "shell": 'add --delimiter "{value}"',
-    },
-    "divide": {
-        "python": "divide it with Ledger.divide",
-        "shell": "divide it with `prade ledger plan DATASET --years N`",
-    },
-    "draft": {
-        "python": "list such columns in skip=, list places and years in groups=, or increase max_values",
-        "shell": "list such columns in --skip, list places and years in --groups, or increase --max-values",
-    },
-    "encoding": {
-        "python": 'name the encoding of the file, as in CsvFile(path, encoding="latin-1")',
-        "shell": "name the encoding of the file, as in --encoding latin-1",
-    },
-    "geojson_key": {
-        "python": "give the property that names the groups as geojson_key=, or outlines of these groups",
-        "shell": "give the property that names the groups with --geojson-key, or outlines of these groups",
-    },
-    "give_back": {
-        "python": "to give it back, use Ledger.give_back({value}, reason)",
-        "shell": "to give it back, use `prade ledger return {value} --reason REASON`",
-    },
-    "max_rows": {"python": "write Unit(max_rows={value})", "shell": "write --max-rows-per-person {value}"},
-    "max_values": {
-        "python": "give max_values and bins of 2 or more",
-        "shell": "give --max-values and --bins of 2 or more",
-    },
-    "new_ledger": {
-        "python": "check the path, or start a new ledger with Ledger.open_dataset",
-        "shell": "check the path, or start a new ledger with `prade ledger open`",
-    },
-    "next_year": {
-        "python": "begin the next year with Ledger.next_year, or divide the rest anew with Ledger.divide",
-        "shell": "begin the next year with `prade ledger next-year`, or divide the rest anew with `prade ledger plan`",
-    },
-    "open_dataset": {
-        "python": "record the data set with Ledger.open_dataset",
-        "shell": "record the data set with `prade ledger open`",
-    },
-    "other_people": {
-        "python": "use the release's {value}, or pass other_people=True if these are other people",
-        "shell": "leave out the option to take the release's {value}, or add --other-people if these are other people",
-    },
-    "public": {"python": "give the public table as public=", "shell": "give the public files with --public"},
-    "public_named": {
-        "python": "look at it, and give it as public= if it is public",
-        "shell": "look at it, and name it with --public FILE if it is public",
-    },
-    "raise_cap": {
-        "python": "to raise the cap, use Ledger.raise_cap",
-        "shell": "to raise the cap, use `prade ledger raise-cap`",
-    },
-    "rows": {
-        "python": "ask for fewer with rows=, or give the plan a larger budget",
-        "shell": "give the plan a larger budget",
-    },
-    "weak_protection": {
-        "python": "to accept weak protection, pass weak_protection=True",
-        "shell": "to accept weak protection, add --yes-weak-protection",
-    },
+# `{value}` stands for the remedy's value, [Python|shell] for what differs between the languages.
+_WORDS = {
+    "again": "to spend {value} once more, [pass again=True|add --again]",
+    "against_advice": "give a larger [|--]epsilon or coarser [|--]levels and another folder[| with -o], or "
+    "[pass against_advice=True|add --against-advice]",
+    "cap": "[give cap=, the most that may ever be spent on these people, or run|"
+    "enter it with the most that may ever be spent on these people]: {value}",
+    "delimiter": '[give CsvFile(path, delimiter="{value}")|add --delimiter "{value}"]',
+    "divide": "divide it with [Ledger.divide|`prade ledger plan DATASET --years N`]",
+    "draft": "list such columns in [skip=|--skip], list places and years in [groups=|--groups], or increase "
+    "[max_values|--max-values]",
+    "encoding": 'name the encoding of the file, as in [CsvFile(path, encoding="latin-1")|--encoding latin-1]',
+    "geojson_key": "give the property that names the groups [as geojson_key=|with --geojson-key], or outlines of these "
+    "groups",
+    "give_back": "to give it back, use [Ledger.give_back({value}, reason)|"
+    "`prade ledger return {value} --reason REASON`]",
+    "max_rows": "write [Unit(max_rows={value})|--max-rows-per-person {value}]",
+    "max_values": "give [max_values and bins|--max-values and --bins] of 2 or more",
+    "new_ledger": "check the path, or start a new ledger with [Ledger.open_dataset|`prade ledger open`]",
+    "next_year": "begin the next year with [Ledger.next_year|`prade ledger next-year`], or divide the rest anew with "
+    "[Ledger.divide|`prade ledger plan`]",
+    "open_dataset": "record the data set with [Ledger.open_dataset|`prade ledger open`]",
+    "other_people": "[use|leave out the option to take] the release's {value}, or [pass other_people=True|"
+    "add --other-people] if these are other people",
+    "public": "give the public [table as public=|files with --public]",
+    "public_named": "look at it, and [give it as public=|name it with --public FILE] if it is public",
+    "raise_cap": "to raise the cap, use [Ledger.raise_cap|`prade ledger raise-cap`]",
+    "rows": "[ask for fewer with rows=, or |]give the plan a larger budget",
+    "weak_protection": "to accept weak protection, [pass weak_protection=True|add --yes-weak-protection]",
 }
+_EITHER = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 
 
 def in_words(remedy: Remedy, language: Language) -> str:
@@ -109,7 +63,8 @@ def in_words(remedy: Remedy, language: Language) -> str:
     >>> in_words(Remedy("max_rows", 4), "python"), in_words(Remedy("max_rows", 4), "shell")
     ('write Unit(max_rows=4)', 'write --max-rows-per-person 4')
     """
-    return _WORDS[remedy.name][language].replace("{value}", str(remedy.value))
+    words = _EITHER.sub(r"\1" if language == "python" else r"\2", _WORDS[remedy.name])
+    return words.replace("{value}", str(remedy.value))
 
 
 class PradeError(ValueError):
@@ -119,13 +74,13 @@ class PradeError(ValueError):
         super().__init__(message, *values)
         self.remedy = Remedy(remedy) if isinstance(remedy, str) else remedy
 
-    def told(self, language: Language) -> str:
+    def worded(self, language: Language) -> str:
         """The message and the remedy, worded for Python or for the shell."""
         message = str(self.args[0])
         return message if self.remedy is None else f"{message}; {in_words(self.remedy, language)}"
 
     def __str__(self) -> str:
-        return self.told("python")
+        return self.worded("python")
 
     def within(self, where: str) -> Self:
         """The same error with a prefix that says where it occurred, such as the name of a file."""

@@ -2,27 +2,23 @@
 
 Tasks run in threads of this process, or on any `concurrent.futures.Executor` (processes, Dask, MPI). A task goes to
 whichever worker is free, so it must be small: a function of a module with small arguments, bound by
-`functools.partial`. What is large and the same for many tasks, such as the public rows, is a `Shared`: it does not
-travel, and every worker process opens it once, from files that it can see. The order of results is that of the tasks,
-and no sum depends on who worked on what, so results are the same for any executor and any number of workers.
-
-The matrices of this project are small (hundreds to two thousand cells). BLAS threads gain nothing on them, and on a
-busy machine they wait for each other for seconds. Instead, work runs in parallel over groups and over rows.
+`functools.partial`. What is large and the same for many tasks, such as the public rows, is a `Shared`. Results come in
+the order of the tasks, and no sum depends on who worked on what, so they are the same for any executor.
 """
 
 from __future__ import annotations
 
-import enum
 import os
 import signal
 import socket
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from importlib.metadata import version
 from itertools import islice
 from time import monotonic, sleep
@@ -37,6 +33,7 @@ Value = TypeVar("Value")
 Pool = TypeVar("Pool", bound=Executor)
 Progress = Callable[[str, float, float], None]  # task, done, total
 
+EFFORT = 120.0  # counted work of the tuner: 1 is about what two idle cores do in a second
 AHEAD = 2  # tasks per worker that are submitted before their results are needed
 MUST_AGREE = ("prade", "numpy", "scipy", "numba")  # what the last bit of a result may depend on
 MOST_OPENED = 2  # shared values that a worker process keeps: those of this run, and those of the one before
@@ -47,14 +44,8 @@ class WorkersError(PradeError):
 
 
 def cores() -> int:
-    """The number of cores that this process may use; in a container or batch job, fewer than the machine has.
-
-    >>> cores() >= 1
-    True
-    """
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """The number of cores that this process may use; in a container or batch job, fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -79,14 +70,10 @@ class Execution:
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item], ahead: int = AHEAD) -> Iterator[Result]:
         """Yield work(item) for every item, in order; each worker is at most `ahead` tasks ahead of what is used."""
-        if self.executor is None:
+        if (executor := self.executor) is None:
             return several(work, items, self.threads, ahead)
-        return _mapped(self.executor, _Sent(work, versions()), items, ahead * self.number)
-
-    def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """Start one task on the executor."""
-        assert self.executor is not None
-        return self.executor.submit(_Sent(work, versions()), *arguments)
+        ours = versions()
+        return _in_order(lambda item: executor.submit(_with_versions, ours, work, item), items, ahead * self.number)
 
     def tell(self, task: str, done: float, total: float) -> None:
         """Report progress, if anybody listens."""
@@ -94,7 +81,37 @@ class Execution:
             self.progress(task, done, total)
 
 
+def _in_order(submit: Callable[[Item], Future[Result]], items: Iterable[Item], most: int) -> Iterator[Result]:
+    """The results of tasks, of which at most so many are submitted before they are needed; the rest is cancelled."""
+    remaining = iter(items)
+    waiting = deque(submit(each) for each in islice(remaining, most))
+    try:
+        while waiting:
+            result = _result_of(waiting.popleft())
+            waiting.extend(submit(each) for each in islice(remaining, 1))
+            yield result
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _result_of(future: Future[Result]) -> Result:
+    try:
+        return future.result()
+    except Exception as error:
+        # Dask has its own errors, for a task that took several workers down with it, or a scheduler that is gone
+        if isinstance(error, BrokenExecutor) or type(error).__module__.startswith(("distributed", "dask")):
+            raise WorkersError(
+                f"the workers have stopped ({type(error).__name__}): look for memory or disks that are full, and run "
+                "the same command again"
+            ) from error
+        raise
+
+
 # ---------------------------------------------------------------------- threads
+
+# The matrices of this project are small (hundreds to two thousand cells). BLAS threads gain nothing on them, and on a
+# busy machine they wait for each other for seconds. Instead, work runs in parallel over groups and over rows.
 
 
 @contextmanager
@@ -115,20 +132,11 @@ def shutting_down(pool: Pool) -> Iterator[Pool]:
 def several(
     work: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int = AHEAD
 ) -> Iterator[Result]:
-    """Yield work(item) for every item, in order, computed in threads that run at most `ahead` tasks each ahead.
-
-    >>> list(several(abs, [-1, -2, 3], threads=2))
-    [1, 2, 3]
-    """
+    """Yield work(item) for every item, in order, computed in threads that run at most `ahead` tasks each ahead."""
     if threads < 1:
         raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
-    remaining = iter(items)
     with shutting_down(ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")) as pool:
-        waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(remaining, ahead * threads)]
-        while waiting:
-            result = waiting.pop(0).result()
-            waiting.extend(pool.submit(work, each) for each in islice(remaining, 1))
-            yield result
+        yield from _in_order(lambda item: pool.submit(work, item), items, ahead * threads)
 
 
 def finishing(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
@@ -136,9 +144,6 @@ def finishing(work: Callable[[Item], Result], items: Sequence[Item], threads: in
 
     This is for work with Arrow, which may crash a process that ends meanwhile. Only the main thread can hold signals
     back, so any other does the work alone.
-
-    >>> finishing(abs, [-1, -2, 3], threads=2)
-    [1, 2, 3]
     """
     if threads == 1 or threading.current_thread() is not threading.main_thread():
         return [work(each) for each in items]
@@ -186,94 +191,33 @@ def single_threaded_blas() -> Iterator[None]:
 # ---------------------------------------------------------------------- executors
 
 
-def _mapped(executor: Executor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int) -> Iterator[Result]:
-    remaining = iter(items)
-    waiting: list[Future[Result]] = [executor.submit(work, each) for each in islice(remaining, ahead)]
-    try:
-        while waiting:
-            result = result_of(waiting[0])
-            waiting.pop(0)
-            waiting.extend(executor.submit(work, each) for each in islice(remaining, 1))
-            yield result
-    finally:
-        for future in waiting:
-            future.cancel()
-
-
-def result_of(future: Future[Result]) -> Result:
-    """The result of a task; a WorkersError if the workers are gone."""
-    try:
-        return future.result()
-    except BrokenExecutor as error:
-        raise WorkersError(f"the workers have stopped ({type(error).__name__}): run the same command again") from error
-    except Exception as error:
-        # Dask's own: a task that took several workers down with it, or a scheduler that is gone
-        if type(error).__module__.split(".")[0] in ("distributed", "dask"):
-            raise WorkersError(
-                f"the cluster could not finish a task ({type(error).__name__}): look at the workers' logs for memory "
-                "or disks that are full, and run the same command again"
-            ) from error
-        raise
-
-
 def _number_of(executor: Executor) -> int:
     """The number of workers of an executor, where it says so; `Executor` itself has no name for it."""
-    client = getattr(executor, "_client", None)  # Dask
-    if client is not None:
+    if (client := getattr(executor, "_client", None)) is not None:  # Dask
         return max(1, int(sum(client.nthreads().values())))
-    for name in ("num_workers", "_max_workers"):  # mpi4py, Python's own
-        if (number := getattr(executor, name, None)) is not None:
-            return max(1, int(number))
-    return cores()
+    numbers = (getattr(executor, name, None) for name in ("num_workers", "_max_workers"))  # mpi4py, Python's own
+    return max(1, int(next((number for number in numbers if number is not None), cores())))
 
 
-@lru_cache(maxsize=1)
+@cache
 def versions() -> tuple[str, ...]:
     """The versions of what results depend on, in this process."""
-    return (
-        f"Python {sys.version_info.major}.{sys.version_info.minor}",
-        *(f"{each} {version(each)}" for each in MUST_AGREE),
-    )
+    python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    return (python, *(f"{each} {version(each)}" for each in MUST_AGREE))
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """A task that first makes sure that it runs with the versions of those who sent it."""
+def _with_versions(senders: tuple[str, ...], work: Callable[[Item], Result], item: Item) -> Result:
+    """What a worker does: make sure that it has the versions of those who sent the task, and do the task."""
+    pairs = zip(senders, versions(), strict=True)
+    if differ := [f"{here} here, {there} there" for here, there in pairs if here != there]:
+        raise WorkersError(
+            f"the worker on {socket.gethostname()} has other versions ({'; '.join(differ)}): install the same ones "
+            "on all machines"
+        )
+    return work(item)
 
-    work: Callable[..., Any]
-    versions: tuple[str, ...]
-
-    @property
-    def __name__(self) -> str:
-        """What a cluster shows: the function, without its arguments."""
-        function = self.work
-        while isinstance(function, partial):
-            function = function.func
-        return getattr(function, "__name__", type(function).__name__)
-
-    def __call__(self, *arguments: Any) -> Any:
-        if self.versions != versions():
-            differ = [
-                f"{theirs} here, {ours} there"
-                for ours, theirs in zip(versions(), self.versions, strict=True)
-                if ours != theirs
-            ]
-            raise WorkersError(
-                f"the worker on {socket.gethostname()} has other versions ({'; '.join(differ)}): install the same ones "
-                "on all machines"
-            )
-        return self.work(*arguments)
-
-
-# ---------------------------------------------------------------------- values that tasks share
 
 _opening = threading.Lock()
-
-
-class _Elsewhere(enum.Enum):
-    """A value that was left behind in the process that sent the task."""
-
-    VALUE = 0
 
 
 class Shared(Generic[Value]):
@@ -284,22 +228,22 @@ class Shared(Generic[Value]):
     is meant, so that a worker does not take what it opened for an earlier run.
     """
 
-    def __init__(self, value: Value | _Elsewhere, opened: Callable[..., Value], *arguments: Any) -> None:
-        self._value = value
+    def __init__(self, value: Value | None, opened: Callable[..., Value], *arguments: Any) -> None:
+        self._value = value  # None in another process, until it is opened
         self._opened = opened
         self._arguments = arguments
 
     @property
     def value(self) -> Value:
         """The thing itself."""
-        if isinstance(self._value, _Elsewhere):
+        if self._value is None:
             with _opening:  # a worker's threads must not open it twice
-                opened: Value = _open(self._opened, self._arguments)
-            self._value = opened
-        return self._value
+                self._value = _open(self._opened, self._arguments)
+        value: Value = self._value
+        return value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Shared, (_Elsewhere.VALUE, self._opened, *self._arguments)
+        return Shared, (None, self._opened, *self._arguments)
 
 
 @lru_cache(maxsize=MOST_OPENED)
@@ -387,8 +331,7 @@ def _wait_for_port(host: str, port: int, seconds: float) -> None:
     until = monotonic() + seconds
     while True:
         try:
-            socket.create_connection((host, port), timeout=max(until - monotonic(), 0.1)).close()
-            return
+            return socket.create_connection((host, port), timeout=max(until - monotonic(), 0.1)).close()
         except OSError:
             if monotonic() > until:
                 raise
@@ -405,30 +348,20 @@ def _need_workers(client: Any, address: str, seconds: float) -> None:
         ) from error
 
 
-# ---------------------------------------------------------------------- progress and effort
-
-
 @contextmanager
-def progress_bar(*, shown: bool | None = None, quarters: bool = False) -> Iterator[Progress]:
+def progress_bar(*, quarters: bool = False) -> Iterator[Progress]:
     """The `progress` of an `Execution`: one bar for each task that is reported to it, on terminals only.
 
-    `shown` says whether to show the bars; by default they appear if standard error is a terminal. With `quarters`, a
-    line is printed after each quarter of a task where bars are not shown. How many rows there are shows in neither.
-
-    >>> with progress_bar() as progress:
-    ...     progress("estimating", 1, 2)
+    With `quarters`, a line is printed after each quarter of a task where bars are not shown. How many rows there are
+    shows in neither.
     """
     from rich import progress as rich
     from rich.console import Console
 
     console = Console(stderr=True)
-    visible = console.is_terminal if shown is None else shown
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.BarColumn(),
-        rich.TextColumn("{task.percentage:>3.0f} %"),
-        rich.TimeElapsedColumn(),
-    )
+    visible = console.is_terminal
+    percent = rich.TextColumn("{task.percentage:>3.0f} %")
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), percent, rich.TimeElapsedColumn())
     tasks: dict[str, rich.TaskID] = {}
     reached: dict[str, int] = {}  # quarters
     with rich.Progress(*columns, console=console, disable=not visible) as bars:
@@ -443,17 +376,3 @@ def progress_bar(*, shown: bool | None = None, quarters: bool = False) -> Iterat
             bars.update(tasks[task], completed=min(done, total), total=total)
 
         yield progress
-
-
-EFFORT = 120.0  # counted work: 1 is about what two idle cores do in a second
-FEWEST_SECONDS = 600.0  # that it may take at most: the safety net of a machine that is slow or busy
-SECONDS_PER_EFFORT = 5.0  # where that is more
-
-
-def most_seconds(effort: float, seconds: float | None = None) -> float:
-    """The seconds that the tuner may take at most, for an effort: those that are given, or enough for most machines.
-
-    >>> most_seconds(120), most_seconds(1_000), most_seconds(120, 30)
-    (600.0, 5000.0, 30)
-    """
-    return max(FEWEST_SECONDS, SECONDS_PER_EFFORT * effort) if seconds is None else seconds

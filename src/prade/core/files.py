@@ -6,6 +6,7 @@ import csv
 import gzip
 import hashlib
 import os
+import secrets
 import shutil
 import stat
 import sys
@@ -20,12 +21,9 @@ from io import BufferedIOBase, StringIO
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from prade.core.errors import DataError
-
-_asking = Lock()  # for the mask of permissions: to ask for it is to change it, for all threads
 
 
 @contextmanager
@@ -34,33 +32,27 @@ def replace_file(path: str | PathLike[str], *, owner_only: bool = False) -> Iter
 
     With `owner_only`, other users of the machine cannot read the file.
     """
-    final = Path(path)
-    if not final.parent.is_dir():
-        raise DataError(f"{final.name} cannot be written: the folder {final.parent} does not exist; create it first")
-    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", dir=final.parent)
-    os.close(handle)
-    temporary = Path(name)
+    final = _in_a_folder(path)
+    temporary = final.parent / f".{final.name}.{secrets.token_hex(8)}"
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if owner_only else 0o666))
     try:
         yield temporary
         with open(temporary, "rb+") as written:
             os.fsync(written.fileno())
-        if not owner_only:  # mkstemp creates a file that only its owner can read; open() gives these permissions
-            with _asking:
-                mask = os.umask(0)
-                os.umask(mask)
-            temporary.chmod(0o666 & ~mask)
         os.replace(temporary, final)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def sha256_of(file: BufferedIOBase) -> str:
-    """SHA-256 (hexadecimal) of what an open file contains, read in blocks.
+def _in_a_folder(path: str | PathLike[str]) -> Path:
+    final = Path(path)
+    if not final.parent.is_dir():
+        raise DataError(f"{final.name} cannot be written: the folder {final.parent} does not exist; create it first")
+    return final
 
-    >>> from io import BytesIO
-    >>> sha256_of(BytesIO(b"AGE"))[:8]
-    'ab864bbd'
-    """
+
+def sha256_of(file: BufferedIOBase) -> str:
+    """SHA-256 (hexadecimal) of what an open file contains, read in blocks."""
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -71,9 +63,7 @@ def replace_folder(path: str | PathLike[str]) -> Iterator[Path]:
     A folder at `path` is replaced. What an earlier run left unfinished is removed first, so one run at a time may write
     to a path.
     """
-    final = Path(path)
-    if not final.parent.is_dir():
-        raise DataError(f"{final.name} cannot be written: the folder {final.parent} does not exist; create it first")
+    final = _in_a_folder(path)
     unfinished, replaced = (final.parent / f".{final.name}.{word}" for word in ("unfinished", "replaced"))
     if replaced.exists() and not final.exists():  # a power cut between the two renames
         os.replace(replaced, final)
@@ -124,8 +114,16 @@ def find_same_file(sides: Sides) -> tuple[str, str] | None:
 
 
 def find_same_content(sides: Sides) -> tuple[str, str] | None:
-    """As `find_duplicate`, by content only: files are read."""
-    return _pair(_candidates(sides, _opening), content_hash)
+    """As `find_duplicate`, by content only: files are read, whole ones only where their openings agree."""
+    openings = [[_opening(file) for file in files] for files in sides]
+    common = Counter(opening for each in openings for opening in each)
+    return _pair(
+        [
+            [file for file, opening in zip(files, each, strict=True) if opening is not None and common[opening] > 1]
+            for files, each in zip(sides, openings, strict=True)
+        ],
+        content_hash,
+    )
 
 
 def refuse_duplicates(files: Sequence[str], find: Callable[[Sides], tuple[str, str] | None] = find_duplicate) -> None:
@@ -152,16 +150,6 @@ def _pair(sides: Sides, mark: Callable[[str], Hashable]) -> tuple[str, str] | No
     return None
 
 
-def _candidates(sides: Sides, mark: Callable[[str], Hashable]) -> Sides:
-    """The files that share their mark with a file from another side; only these need a closer look."""
-    marks = [[mark(file) for file in files] for files in sides]
-    common = Counter(value for values in marks for value in set(values))
-    return [
-        [file for file, value in zip(files, values, strict=True) if value is not None and common[value] > 1]
-        for files, values in zip(sides, marks, strict=True)
-    ]
-
-
 def _inode(file: str) -> Hashable:
     with _readable(file):
         status = os.stat(file)
@@ -173,27 +161,22 @@ def _plain_name(file: str) -> Hashable:
     return path[: -len(".gz")] if _compressed(path) else path
 
 
-def _opening(file: str) -> Hashable:
-    """Hash of the first bytes of the content; None for a file without rows, which may have an identical copy."""
+def _opening(file: str) -> bytes | None:
+    """The hash of the first bytes of the content; None for a file without rows, which may have an identical copy."""
     with _readable(file), _content(file) as content:
         opening = content.read(OPENING)
-        if file.lower().endswith(".parquet"):
-            has_rows = _parquet_has_rows(file)
-        else:
-            records = csv.reader(StringIO(opening.decode("utf-8-sig", "replace"), newline=""))
-            has_rows = len(opening) == OPENING or len(list(islice(records, 2))) == 2
-    return hashlib.sha256(opening).digest() if has_rows else None
+    if file.lower().endswith(".parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-
-def _parquet_has_rows(file: str) -> bool:
-    """Whether a parquet file has at least one row; True for a damaged file, which may have some."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return bool(pq.read_metadata(file).num_rows)
-    except pa.ArrowException:
-        return True
+        with suppress(pa.ArrowException):  # a damaged file may have rows
+            if not pq.read_metadata(file).num_rows:
+                return None
+    elif len(opening) < OPENING:
+        records = csv.reader(StringIO(opening.decode("utf-8-sig", "replace"), newline=""))
+        if len(list(islice(records, 2))) < 2:
+            return None
+    return hashlib.sha256(opening).digest()
 
 
 def content_hash(file: str) -> str:

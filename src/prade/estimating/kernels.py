@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, smallest_unsigned
+from prade.core.arrays import Floats, Ints
 from prade.core.compiled import compiled, systematic
 from prade.estimating import kernels
 
@@ -310,7 +310,7 @@ class Bundles:
         chosen = choose_bundles(cells, sizes)
         counts = [len(bundle.combinations) for bundle in chosen]
         start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        codes = np.stack([bundle.code.astype(smallest_unsigned(max(counts))) for bundle in chosen])
+        codes = np.stack([bundle.code.astype(np.min_scalar_type(max(counts))) for bundle in chosen])
         part_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         flat, counted = [], [np.zeros(1, np.int64)]
         for bundle in chosen:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import mixed
 from prade.core.files import spill_folder
 
 if TYPE_CHECKING:
@@ -134,11 +135,7 @@ def _tickets(rows: Records) -> NDArray[np.uint64]:
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A permutation of 64 bits that changes half of them when one changes (Steele, Lea, Flood: SplitMix, 2014)."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(bits ^ (bits >> np.uint64(31)))
+    return mixed(bits + np.uint64(0x9E3779B97F4A7C15))
 
 
 def runs_of(*keys: NDArray[Any]) -> NDArray[np.int64]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prade.core.arrays import smallest_unsigned
 from prade.core.errors import WorkloadError, names_of
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Codes, joint_codes
@@ -176,7 +175,7 @@ class Predicate(Part):
 
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
         self.check(schema)
-        no_cell, dtype = self.n_cells, smallest_unsigned(self.n_cells)
+        no_cell, dtype = self.n_cells, np.min_scalar_type(self.n_cells)
         domain = schema.domain_size(self.columns)
         rows = len(next(iter(codes.values())))
         if self.n_cells > 1 and domain <= rows:  # a table of the domain is cheaper than a pass for each query
@@ -229,7 +228,7 @@ def _lookup(table: ArrayLike, n_cells: int, what: str) -> NDArray[Any]:
             f"{what} has entries from {given.min()} to {given.max()}; expected cells from 0 to {n_cells - 1}, "
             f"or {n_cells} for a row that is in no cell"
         )
-    lookup = given.ravel().astype(smallest_unsigned(int(n_cells)), copy=True)
+    lookup = given.ravel().astype(np.min_scalar_type(int(n_cells)), copy=True)
     lookup.flags.writeable = False
     return lookup
 

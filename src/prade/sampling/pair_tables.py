@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, smallest_unsigned
+from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError
 from prade.data.public.joint import Codes
 from prade.estimating.kernels import choose_bundles
@@ -106,11 +106,11 @@ class PairTables:
     @property
     def number_type(self) -> np.dtype[Any]:
         """The narrowest type for the codes of all columns, numbered through."""
-        return smallest_unsigned(int(self.sizes.sum()))
+        return np.min_scalar_type(int(self.sizes.sum()))
 
     def side_by_side(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The codes of some rows as the tables count them, each column's from 0 on: [rows, columns]."""
-        codes = np.empty((len(rows), len(self.names)), smallest_unsigned(int(self.sizes.max()) - 1))
+        codes = np.empty((len(rows), len(self.names)), np.min_scalar_type(int(self.sizes.max()) - 1))
         for block, into in zip(in_blocks(rows), in_blocks(codes), strict=True):
             np.subtract(self.coded(block), self.start, out=into, casting="unsafe")
         return codes
@@ -189,7 +189,7 @@ class Clusters:
         self.tables = tables
         chosen = choose_bundles([codes[:, a] for a in range(codes.shape[1])], tables.sizes.tolist(), LARGEST_CLUSTER)
         sizes = [len(each.combinations) for each in chosen]
-        self.codes = np.stack([each.code.astype(smallest_unsigned(max(sizes))) for each in chosen])
+        self.codes = np.stack([each.code.astype(np.min_scalar_type(max(sizes))) for each in chosen])
         numbers = [each.combinations + tables.start[each.parts] for each in chosen]
         self.clustering = Clustering(
             np.array(sizes),

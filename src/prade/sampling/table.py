@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Chances, Ints, shared_out, smallest_unsigned
+from prade.core.arrays import Chances, Ints, shared_out
 from prade.core.errors import DataError, EstimationError, PradeError, closest
 from prade.core.execution import Execution, Shared, WorkersError
 from prade.core.numbers import whole
@@ -95,7 +95,7 @@ class Drawer:
         generator = np.random.default_rng([own, 1])
         ranks = improved_ranks(self.sorted_rows, weights, edges, ranks, generator, self.search)
         numbers = self.estimates.support.numbers(self.sorted_rows.order[ranks])
-        return generator.permutation(numbers).astype(smallest_unsigned(len(self.estimates.public)))
+        return generator.permutation(numbers).astype(np.min_scalar_type(len(self.estimates.public)))
 
 
 def drawn_batches(
@@ -119,7 +119,7 @@ def drawn_batches(
     keep = keep and len(batches) > 1
     hashed = fingerprint(estimates) if keep or execution.executor is not None else ""
     shared = Shared(Drawer(estimates, seed, search), opened_drawer, str(release.path.absolute()), hashed, seed, search)
-    narrow = smallest_unsigned(len(estimates.public))
+    narrow = np.min_scalar_type(len(estimates.public))
     with _finished(release, _key(hashed, seed, search, batches, estimates.plan), keep) as finished:
         paths = [None if finished is None else finished.path(str(number)) for number in range(len(batches))]
         tasks = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, smallest_unsigned
+from prade.core.arrays import Floats, Ints
 from prade.core.compiled import compiled
 from prade.core.errors import DataError
 from prade.core.execution import cores
@@ -47,7 +47,7 @@ def pair_errors(
     result.
     """
     columns = list(dict.fromkeys(name for pair in pairs for name in pair))
-    width = smallest_unsigned(max(schema.shape(columns)) - 1)
+    width = np.min_scalar_type(max(schema.shape(columns)) - 1)
     truth = _Rows.by_group(truth_codes, truth_group, n_groups, columns, width, truth_weights)
     synth = _Rows.by_group(synth_codes, synth_group, n_groups, columns, width, weights)
     # The order of the two columns does not matter, and a pair drawn twice needs one calculation.
@@ -97,7 +97,7 @@ class _Rows:
     ) -> _Rows:
         if len(group) and not 0 <= int(group.min()) <= int(group.max()) < n_groups:
             raise DataError(f"group numbers must lie between 0 and {n_groups - 1}; leave out rows in no group")
-        number = np.asarray(group).astype(smallest_unsigned(n_groups))  # small numbers sort fast
+        number = np.asarray(group).astype(np.min_scalar_type(n_groups))  # small numbers sort fast
         start = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=n_groups))])
         order = slice(None) if (number[1:] >= number[:-1]).all() else np.argsort(number, kind="stable")
         sorted_codes = {name: np.ascontiguousarray(codes[name][order], dtype=width) for name in columns}

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prade.core.errors import PradeError
-from prade.core.execution import EFFORT, Progress, most_seconds
+from prade.core.execution import EFFORT, Progress
 from prade.data.declare.groups import Groups
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.public_cells import WORTHWHILE
@@ -38,6 +38,9 @@ A_PRODUCT = 2.9e-10  # of two cells, in Newton's matrices
 A_ROTATION = 1.2e-10  # of the cube of cells that are smoothed together
 A_DEVIATION = 2.5e-6  # of one group in one cell, for all the sizes that differences between groups may have
 AT_ONCE = 1.7  # processor seconds in a second of two idle cores
+
+FEWEST_SECONDS = 600.0  # that a search may take at most: the safety net of a machine that is slow or busy
+SECONDS_PER_EFFORT = 5.0  # where that is more
 
 BITS_OF_A_BUNDLE = 11  # parts are stored together while their cells have at most 2^11 combinations
 NEWTON_PASSES, NEWTON_MATRICES = 12, 3
@@ -69,7 +72,7 @@ class Effort:
     ) -> Effort:
         """From now on, `times` as much as is given; each of several `searches` may do as much work."""
         _check("effort", effort, "how much work the tuner may do, such as 120")
-        most = most_seconds(searches * effort, seconds)
+        most = max(FEWEST_SECONDS, SECONDS_PER_EFFORT * searches * effort) if seconds is None else seconds
         _check("seconds", most, "how long the tuner may take at most, such as 600")
         return cls(times * searches * effort, times * most, progress)
 

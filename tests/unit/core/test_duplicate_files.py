@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -47,23 +48,19 @@ def again(way: str) -> str:
         return "x.csv"
     if way == "dots":
         return "there/../x.csv"
-    place = {"symlink": "link.csv", "folder": "way/x.csv", "hard link": "hard.csv", "copy": "there/copy.csv"}.get(way)
     if way == "symlink":
-        os.symlink("x.csv", place)
-    elif way == "folder":
+        os.symlink("x.csv", "link.csv")
+        return "link.csv"
+    if way == "folder":
         os.symlink(".", "way")
-    elif way == "hard link":
-        os.link("x.csv", place)
-    elif way == "copy":
-        shutil.copy("x.csv", place)
-    elif way == "zipped":
-        place = "x.csv.gz"
-        with gzip.open(place, "wb") as file:
-            file.write(TEXT + b"99\n")  # by its name alone: a newer row would be counted with all the old ones
-    else:
-        place = "there/copy.csv.gz"
-        with gzip.open(place, "wb") as file:
-            file.write(TEXT)
+        return "way/x.csv"
+    if way == "hard link":
+        os.link("x.csv", "hard.csv")
+        return "hard.csv"
+    if way == "copy":
+        return shutil.copy("x.csv", "there/copy.csv")
+    place, text = {"zipped": ("x.csv.gz", TEXT + b"99\n"), "zipped copy": ("there/copy.csv.gz", TEXT)}[way]
+    Path(place).write_bytes(gzip.compress(text))  # by its name alone: a newer row would be counted with the old ones
     return place
 
 
@@ -117,32 +114,25 @@ def test_parquet_files_alike_are_refused_and_others_not(here):
         rows_in(source)
 
 
-@pytest.mark.parametrize("header", [b"AGE", b"AGE\n", b"\xef\xbb\xbfAGE\r\n", b'"A\nGE"\n'])
-def test_files_without_rows_may_be_alike(here, header):
-    for name in ("a", "b"):
-        (here / f"{name}.csv").write_bytes(header)
-        (here / f"{name}2.csv.gz").write_bytes(gzip.compress(header))
-    refuse_duplicates(["a.csv", "b.csv", "a2.csv.gz", "b2.csv.gz"])
-
-
-@pytest.mark.parametrize("rows", [b"\n", b"1\n", b'"' + b"x" * 200_000 + b'"\n'])
-def test_whatever_follows_a_header_is_compared(here, rows):
-    for name in ("a", "b"):
-        (here / f"{name}.csv").write_bytes(b"AGE\n" + rows)
-    assert find_duplicate([["a.csv"], ["b.csv"]]) == ("a.csv", "b.csv")
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [(b"AGE", 0), (b"\xef\xbb\xbfAGE\r\n", 0), (b'"A\nGE"\n', 0), (b"AGE\n\n", 1), (b"AGE\n" + b"x" * 200_000, 1)],
+)
+def test_files_without_rows_may_be_alike_and_others_not(here, text, rows):
+    (here / "a.csv").write_bytes(text)
+    (here / "b.csv.gz").write_bytes(gzip.compress(text))
+    assert find_duplicate([["a.csv"], ["b.csv.gz"]]) == (("a.csv", "b.csv.gz") if rows else None)
 
 
 @pytest.mark.parametrize("place", [3, OPENING - 1, OPENING, 2**20 + 7, -1])
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
-def test_one_byte_makes_another_file(here, place, suffix):
+def test_one_byte_makes_another_file(here, place):
     """Wherever it is: in the opening, beyond it, at the end; with the same size or another one."""
     text = bytearray(b"AGE\n" + b"17\n" * 2**20)
     (here / "a.csv").write_bytes(text)
     text[place] = ord("9")
-    other = here / f"b{suffix}"
     for changed in (text, text + b"1"):
-        other.write_bytes(changed if suffix == ".csv" else gzip.compress(changed, 1))
-        assert find_duplicate([["a.csv"], [str(other)]]) is None
+        (here / "b.csv").write_bytes(changed)
+        assert find_duplicate([["a.csv"], ["b.csv"]]) is None
 
 
 def test_files_of_one_side_may_be_alike(here):
@@ -228,15 +218,7 @@ FRAME = pd.DataFrame({"AGE": np.array([3, 70, 80]), "WHERE": ["a", "b", "c"]})
 ARROW = pa.table({"AGE": [3, 70, 80], "WHERE": ["a", "b", "c"]})
 POLARS = pl.DataFrame({"AGE": [3, 70, 80], "WHERE": ["a", "b", "c"]})
 CELLS = {"AGE": [3, 70, 80]}
-KINDS = pa.table(
-    {
-        "AGE": [3, 70, 80],
-        "YES": [True, False, True],
-        "PAIR": [{"a": 1}, {"a": 2}, {"a": 3}],
-        "LARGE": pa.array(["a", "b", "c"], pa.large_string()),
-        "LIST": [[1], [2], [3]],
-    }
-)
+KINDS = pa.table({"YES": [True, False, True], "PAIR": [{"a": 1}, {"a": 2}, {"a": 3}], "LIST": [[1], [2], [3]]})
 OWN_TYPES = pd.DataFrame(  # each kept by pandas in an array of its own kind
     {
         "AGE": pd.array([3, 70, None], dtype="Int64"),
@@ -244,44 +226,42 @@ OWN_TYPES = pd.DataFrame(  # each kept by pandas in an array of its own kind
         "ARROW": pd.array(["a", "b", "c"], dtype="string[pyarrow]"),
         "KIND": pd.Categorical(["a", "b", "a"]),
         "WHEN": pd.to_datetime(["2020-01-01"] * 3).tz_localize("UTC"),
-        "DAY": pd.period_range("2020-01-01", periods=3),
     }
 )
+THE_SAME_MEMORY = {
+    "a column under another name": (FRAME.rename(columns={"WHERE": "PLACE"}), FRAME),
+    "one of the columns": (ARROW.select(["AGE"]), ARROW),
+    "another frame around it": (pa.Table.from_pandas(FRAME), FRAME),
+    "a batch": (ARROW.to_batches()[0], ARROW),
+    "one more column": (ARROW, ARROW.append_column("MORE", [[1, 2, 3]])),
+    "another column's name": (POLARS.drop("AGE").rename({"WHERE": "AGE"}), POLARS),
+    "cells": (CELLS, dict(CELLS)),
+    "an array": ({"AGE": FRAME["AGE"].to_numpy()}, FRAME),
+    "a lazy frame": (POLARS, POLARS.lazy()),
+    "rows that overlap": (FRAME.iloc[1:], FRAME.iloc[:2]),
+    "every other row": (FRAME.iloc[::2], FRAME.iloc[2:]),
+    "texts that overlap": (ARROW.select(["WHERE"]).slice(0, 2), ARROW.slice(1)),
+    "the end and the beginning": (POLARS.tail(2), POLARS.head(2)),
+    **{name: (KINDS, KINDS.select([name]).slice(1)) for name in KINDS.column_names},
+    **{name: (OWN_TYPES[[name]].copy(deep=False), OWN_TYPES) for name in OWN_TYPES},
+}
+OTHER_MEMORY = {
+    "Arrow": (pa.table({"AGE": [3, 70, 80]}), ARROW),
+    "pandas": (pd.DataFrame({"AGE": [3, 70, 80]}), FRAME),
+    "Polars": (POLARS.head(1), POLARS.tail(2)),
+    "cells": ({"AGE": [3, 70, 80]}, CELLS),
+    "all kinds": (KINDS.slice(0, 1), KINDS.slice(1)),
+    "own types": (OWN_TYPES.iloc[:1], OWN_TYPES.iloc[1:]),
+    "every other row": (FRAME.iloc[::2], FRAME.iloc[1::2]),
+    "a file": (ARROW, "x.csv"),
+    "a lazy file": (pl.scan_csv("x.csv"), POLARS),
+    "a database": ("duckdb://people.db/people", ARROW),
+}
 
 
-@pytest.mark.parametrize(
-    ("private", "public"),
-    [
-        (FRAME, FRAME),
-        (FRAME.rename(columns={"WHERE": "PLACE"}), FRAME),
-        (FRAME.drop(columns="WHERE"), FRAME),
-        (pa.Table.from_pandas(FRAME), FRAME),
-        (ARROW, ARROW),
-        (ARROW.select(["AGE"]), ARROW),
-        (ARROW.to_batches()[0], ARROW),
-        (ARROW, ARROW.append_column("MORE", [[1, 2, 3]])),
-        (ARROW.set_column(1, "WHERE", ARROW["WHERE"].dictionary_encode()), ARROW),
-        (POLARS, POLARS),
-        (POLARS.with_columns(MORE=1), POLARS),
-        (POLARS.drop("AGE").rename({"WHERE": "AGE"}), POLARS),
-        (CELLS, dict(CELLS)),
-        ({"AGE": FRAME["AGE"].to_numpy()}, FRAME),
-        (POLARS, POLARS.lazy()),
-        (FRAME, FRAME.iloc[:2]),
-        (FRAME.iloc[1:], FRAME.iloc[:2]),
-        (FRAME.iloc[::2], FRAME.iloc[2:]),
-        (ARROW.slice(0, 2), ARROW.slice(1)),
-        (ARROW.select(["WHERE"]).slice(0, 2), ARROW.slice(1)),
-        (POLARS.tail(2), POLARS.head(2)),
-        (KINDS, KINDS.select(["YES"]).slice(1)),
-        (KINDS, KINDS.select(["PAIR"]).slice(1)),
-        (KINDS, KINDS.select(["LARGE"]).slice(1)),
-        (KINDS, KINDS.select(["LIST"]).slice(1)),
-        *((OWN_TYPES[[name]].copy(deep=False), OWN_TYPES) for name in OWN_TYPES),
-    ],
-    ids=range(31),
-)
-def test_a_table_in_memory_that_is_the_public_one_is_refused(here, ledger, private, public):
+@pytest.mark.parametrize("case", THE_SAME_MEMORY)
+def test_a_table_in_memory_that_is_the_public_one_is_refused(here, ledger, case):
+    private, public = THE_SAME_MEMORY[case]
     with pytest.raises(DataError, match=PUBLISHED):
         measure(planned(), private, here / "release", ledger, public=public)
     with pytest.raises(DataError, match=PUBLISHED), open_source(private) as opened:
@@ -289,32 +269,10 @@ def test_a_table_in_memory_that_is_the_public_one_is_refused(here, ledger, priva
     assert ledger.entries("people") == []
 
 
-@pytest.mark.parametrize(
-    ("private", "public"),
-    [
-        (pa.table({"AGE": [3, 70, 80]}), ARROW),
-        (pd.DataFrame({"AGE": [3, 70, 80]}), FRAME),
-        (pl.DataFrame({"AGE": [3, 70, 80]}), POLARS),
-        ({"AGE": [3, 70, 80]}, CELLS),
-        (ARROW.slice(0, 1), ARROW.slice(1)),
-        (KINDS.slice(0, 1), KINDS.slice(1)),
-        (POLARS.head(1), POLARS.tail(2)),
-        (FRAME.iloc[::2], FRAME.iloc[1::2]),
-        (OWN_TYPES.iloc[:1], OWN_TYPES.iloc[1:]),
-        (OWN_TYPES.drop(columns="ARROW").copy(), OWN_TYPES),
-        ({"AGE": 3, "WHERE": np.array(3)}, FRAME),
-        (pl.scan_csv("x.csv"), POLARS),
-        ({"AGE": []}, {"AGE": []}),
-        (ARROW, "x.csv"),
-        ("x.csv", ARROW),
-        ("duckdb://people.db/people", ARROW),
-        ("duckdb://people.db/people", "x.csv"),
-    ],
-    ids=range(17),
-)
-def test_equal_cells_elsewhere_are_not_compared(here, private, public):
+@pytest.mark.parametrize("case", OTHER_MEMORY)
+def test_equal_cells_elsewhere_are_not_compared(here, case):
     """No cell of a table in memory decides whether a run starts."""
-    refuse_public(private, public, None)
+    refuse_public(*OTHER_MEMORY[case], None)
 
 
 def test_the_memory_of_a_column_that_is_gone_is_not_taken_for_the_next(here):
@@ -328,14 +286,11 @@ def test_the_memory_of_a_column_that_is_gone_is_not_taken_for_the_next(here):
     "private",
     [
         pd.DataFrame({"WHERE": pd.array(["SECRET\ud800", "b", "c"], dtype=pd.StringDtype("python"))}),
-        pd.DataFrame({"WHERE": pd.Series(["SECRET\ud800", 1, None], dtype=object)}),
-        pl.DataFrame({"WHERE": pl.Series([2**100, 1, 2], dtype=pl.Int128)}),
         pl.DataFrame({"WHERE": pl.Series([object(), 1, "SECRET"], dtype=pl.Object)}),
-        pd.DataFrame({"WHERE": pd.arrays.SparseArray([0, 1, 0])}),
         pd.DataFrame({"WHERE": pd.interval_range(0, 3)}),
         {"WHERE": ("SECRET\ud800", 1)},
     ],
-    ids=range(7),
+    ids=range(4),
 )
 def test_no_cell_is_converted_in_order_to_compare(private):
     for public in (ARROW, FRAME, POLARS, CELLS):

@@ -1,31 +1,19 @@
 """Files that are written completely or not at all."""
 
 import os
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from prade.core import files
 from prade.core.files import replace_file
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX systems have a mask of permissions")
-def test_threads_that_write_at_once_do_not_change_who_may_read_files(tmp_path, monkeypatch):
-    masks = [0o027]
-
-    def slow(mask):
-        """As the system's, with time for another thread to come between."""
-        before, masks[0] = masks[0], mask
-        time.sleep(0.01)
-        return before
-
-    def write(number):
-        with replace_file(tmp_path / f"{number}") as temporary:
-            temporary.write_text("rows")
-
-    monkeypatch.setattr(files.os, "umask", slow)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(write, range(16)))
-    assert masks == [0o027]
-    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o640}
+def test_a_file_has_the_permissions_that_open_gives_unless_it_is_for_its_owner_only(tmp_path):
+    before = os.umask(0o027)
+    try:
+        for owner_only in (False, True):
+            with replace_file(tmp_path / f"{owner_only}", owner_only=owner_only) as temporary:
+                temporary.write_text("rows")
+    finally:
+        os.umask(before)
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {"False": 0o640, "True": 0o600}

@@ -3,6 +3,9 @@
 import multiprocessing
 import os
 import pickle
+import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -12,7 +15,7 @@ import pytest
 
 from prade.core import execution as workers
 from prade.core.errors import DataError
-from prade.core.execution import Execution, Shared, WorkersError
+from prade.core.execution import Execution, Shared, WorkersError, processes
 
 
 def opened_from(path):
@@ -35,9 +38,9 @@ def refuse(item):
 
 
 @pytest.fixture(scope="module")
-def processes():
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield pool
+def pool():
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
+        yield executor
 
 
 @pytest.fixture
@@ -47,44 +50,44 @@ def shared(tmp_path):
     return Shared(opened_from(path), opened_from, path)
 
 
-def test_results_come_in_order_and_are_the_same_everywhere(processes, shared):
+def test_results_come_in_order_and_are_the_same_everywhere(pool, shared):
     expected = [3.0 * item for item in range(20)]
     with ThreadPoolExecutor(3) as threads:
-        for each in (Execution(2), Execution(executor=threads), Execution(executor=processes)):
-            assert [found for found, _, _ in each.map(partial(scaled, shared), range(20))] == expected
+        for each in (Execution(2), Execution(executor=threads), Execution(executor=pool)):
+            assert [result for result, _, _ in each.map(partial(scaled, shared), range(20))] == expected
 
 
-def test_what_is_shared_stays_here_and_each_process_opens_it_once(processes, shared):
+def test_what_is_shared_stays_here_and_each_process_opens_it_once(pool, shared):
     here = list(Execution(2).map(partial(scaled, shared), range(4)))
     assert {opener for _, opener, _ in here} == {os.getpid()}
-    there = list(Execution(executor=processes).map(partial(scaled, shared), range(20)))
+    there = list(Execution(executor=pool).map(partial(scaled, shared), range(20)))
     assert all(opener == worker != os.getpid() for _, opener, worker in there)
     large = Shared(bytes(10**6), opened_from, "file")
     assert len(pickle.dumps(partial(scaled, large))) < 1_000
 
 
-def test_a_worker_that_cannot_see_the_files_says_so(processes, shared, tmp_path):
+def test_a_worker_that_cannot_see_the_files_says_so(pool, shared, tmp_path):
     (tmp_path / "numbers.txt").unlink()
     with pytest.raises(WorkersError, match=r"the worker on .* cannot find .*numbers\.txt"):
-        list(Execution(executor=processes).map(partial(scaled, shared), range(2)))
+        list(Execution(executor=pool).map(partial(scaled, shared), range(2)))
 
 
-def test_workers_of_other_versions_are_refused(processes, monkeypatch):
+def test_workers_of_other_versions_are_refused(pool, monkeypatch):
     monkeypatch.setattr(workers, "versions", lambda: ("Python 2.7", *workers.MUST_AGREE))
     with pytest.raises(WorkersError, match=r"other versions \(Python 2\.7 here, Python 3"):
-        list(Execution(executor=processes).map(abs, [1]))
+        list(Execution(executor=pool).map(abs, [1]))
 
 
 def test_workers_that_are_gone_are_an_error_in_words():
-    pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
-    with pool, pytest.raises(WorkersError, match="the workers have stopped"):
-        list(Execution(executor=pool).map(die, [1]))
+    dying = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+    with dying, pytest.raises(WorkersError, match="the workers have stopped"):
+        list(Execution(executor=dying).map(die, [1]))
 
 
-def test_errors_of_tasks_pass_through_with_their_remedy(processes):
+def test_errors_of_tasks_pass_through_with_their_remedy(pool):
     with pytest.raises(DataError) as caught:
-        list(Execution(executor=processes).map(refuse, [1]))
-    assert caught.value.told("shell") == "no; give the public files with --public"
+        list(Execution(executor=pool).map(refuse, [1]))
+    assert caught.value.worded("shell") == "no; give the public files with --public"
 
 
 def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
@@ -104,20 +107,61 @@ def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
     assert len(started) <= 5
 
 
-@pytest.mark.parametrize("ahead", [1, 4])
-def test_threads_begin_as_many_tasks_ahead_as_they_may(ahead):
-    begun = []
-    results = Execution(1).map(begun.append, range(100), ahead=ahead)
-    next(results)
-    deadline = time.monotonic() + 10
-    while len(begun) < 1 + ahead and time.monotonic() < deadline:
-        time.sleep(0.001)
-    time.sleep(0.05)
-    assert len(begun) == 1 + ahead
-    results.close()
-
-
-def test_the_number_of_workers(processes):
+def test_the_number_of_workers(pool):
     assert Execution(3).number == 3
-    assert Execution(executor=processes).number == 2
+    assert Execution(executor=pool).number == 2
     assert Execution().number >= 1
+
+
+# ---------------------------------------------------------------- processes of this machine
+
+
+RUN = """
+import os, time
+from prade.core.execution import processes
+
+if __name__ == "__main__":
+    with processes(2) as executor:
+        print(*{executor.submit(os.getpid).result() for _ in range(20)}, flush=True)
+        time.sleep(60)
+"""
+
+
+def gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+def test_processes_work_and_end_with_the_block():
+    with processes(2) as executor:
+        assert list(Execution(executor=executor).map(abs, [-1, 2])) == [1, 2]
+        assert os.getpid() not in (pids := [executor.submit(os.getpid).result() for _ in range(4)])
+    assert wait_until(lambda: all(gone(pid) for pid in pids))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks processes up in /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_processes_leave_ctrl_c_to_the_main_process_and_end_when_it_does(number, tmp_path):
+    (tmp_path / "run.py").write_text(RUN)
+    command = [sys.executable, tmp_path / "run.py"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        pids = [int(pid) for pid in run.stdout.readline().split()]
+        for pid in pids:
+            os.kill(pid, signal.SIGINT)
+        time.sleep(0.2)
+        assert pids
+        assert not any(gone(pid) for pid in pids)
+        run.send_signal(number)
+        run.wait(10)
+        assert wait_until(lambda: all(gone(pid) for pid in pids))
+        assert run.stderr.read().count("KeyboardInterrupt") == (number == signal.SIGINT)

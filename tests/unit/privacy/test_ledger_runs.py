@@ -165,7 +165,7 @@ def test_an_entry_without_a_folder_is_not_resumed(ledger: Ledger) -> None:
         BudgetError, match=r"was interrupted; to give it back, use Ledger\.give_back\(1, reason\)"
     ) as no:
         reserved(ledger, folder=None)
-    assert "prade ledger return 1 --reason" in no.value.told("shell")
+    assert "prade ledger return 1 --reason" in no.value.worded("shell")
     assert reserved(ledger, folder=None, again=True).id == 2
 
 

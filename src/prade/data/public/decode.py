@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs, smallest_unsigned
+from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs
 from prade.core.errors import DataError
 from prade.core.execution import cores, finishing
 from prade.data.declare.column import Column
@@ -122,7 +122,7 @@ def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
     order = np.flatnonzero(usable)[np.lexsort((-counts[usable], codes[usable]))]
     menu = values.take(pa.array(order))
     rows = indices[weights > 0]
-    codes_of_rows = codes.astype(smallest_unsigned(column.size))[rows]
+    codes_of_rows = codes.astype(np.min_scalar_type(column.size))[rows]
     if column.numeric:
         starts = np.searchsorted(codes[order], np.arange(column.present + 1))
         place = np.full(len(codes), NONE, _signed(len(order)))
@@ -185,7 +185,7 @@ class Copies:
     def _index(self) -> RowIndex:
         """The public rows by all their values."""
         numbers = [_numbered_rows(menu) for menu in self._menus]
-        narrow = [each.astype(smallest_unsigned(int(each.max(initial=0)))) for each in numbers]
+        narrow = [each.astype(np.min_scalar_type(int(each.max(initial=0)))) for each in numbers]
         return RowIndex(narrow, [int(each.max(initial=0)) + 1 for each in numbers])
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs, smallest_unsigned
+from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Codes
 
@@ -139,7 +139,7 @@ class RowIndex:
             key = self._keys(columns)
             order = np.argsort(key, kind="stable")
             self._sorted = key[order]
-            self.order = order.astype(smallest_unsigned(len(order)))
+            self.order = order.astype(np.min_scalar_type(len(order)))
             if self._exact():
                 return
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from prade.core.arrays import mass_per_cell, smallest_unsigned
+from prade.core.arrays import mass_per_cell
 from prade.core.errors import DataError, many, names_of
 from prade.core.execution import finishing
 from prade.data.declare.column import Column
@@ -41,7 +41,7 @@ def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray
             f"column {absent[0]!r} is not among the coded columns ({', '.join(codes)}); "
             "encode it or leave it out of the workload"
         )
-    dtype = smallest_unsigned(schema.domain_size(columns))
+    dtype = np.min_scalar_type(schema.domain_size(columns))
     if len(columns) == 1:
         return np.ascontiguousarray(codes[columns[0]], dtype=dtype)
     rows = len(next(iter(codes.values())))
@@ -133,7 +133,7 @@ def encode(
         read_table(cells, [name for name in names if name not in cells.column_names])  # an error names the column
 
     def coded(name: str) -> NDArray[Any]:
-        return code_cells(schema[name], cells[name])[0].astype(smallest_unsigned(sizes[name]))
+        return code_cells(schema[name], cells[name])[0].astype(np.min_scalar_type(sizes[name]))
 
     codes = dict(zip(names, finishing(coded, names, threads), strict=True))
     return Coded(schema, codes, None if weight is None else _weights(read_table(table, [weight])[weight], weight))
@@ -171,7 +171,7 @@ def _checked(column: Column, codes: NDArray[Any]) -> NDArray[Any]:
         raise DataError(f"column {column.name!r}: codes must be a one-dimensional array of integers")
     if len(codes) and (int(codes.max()) >= column.size or int(codes.min()) < 0):
         raise DataError(f"column {column.name!r}: a code is outside the range from 0 to {column.size - 1}")
-    return np.ascontiguousarray(codes, dtype=smallest_unsigned(column.size))
+    return np.ascontiguousarray(codes, dtype=np.min_scalar_type(column.size))
 
 
 def _weights(column: Any, name: str) -> NDArray[np.float64]:
@@ -290,7 +290,7 @@ class Prior(Coded):
                 "use fewer columns, coarser bins, or a prior from a public table"
             )
         grid = np.unravel_index(np.arange(size), shape)
-        codes = {name: code.astype(smallest_unsigned(n - 1)) for name, n, code in zip(names, shape, grid, strict=True)}
+        codes = {name: code.astype(np.min_scalar_type(n - 1)) for name, n, code in zip(names, shape, grid, strict=True)}
         return cls(schema, codes, np.full(size, 1.0 / size), complete=True)
 
     def on_full_domain(self) -> Prior:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, distinct_rows, smallest_unsigned
+from prade.core.arrays import Floats, Ints, distinct_rows
 from prade.data.declare.draft import MOST_ROWS, ordered_pairs
 from prade.scoring.sides import NotAvailable, Side
 
@@ -245,7 +245,7 @@ def numbered(sides: Mapping[str, Side]) -> dict[str, Ints]:
     """A number for each row of each table; rows have equal numbers exactly if all their values are equal."""
     tables = list(sides.values())
     columns = [np.unique(_joined(tables, name), return_inverse=True)[1] for name in tables[0].columns]
-    number = distinct_rows([column.astype(smallest_unsigned(column.max() + 1)) for column in columns])[1]
+    number = distinct_rows([column.astype(np.min_scalar_type(column.max() + 1)) for column in columns])[1]
     return dict(zip(sides, np.split(number, np.cumsum([len(side) for side in tables])[:-1]), strict=True))
 
 
