@@ -13,9 +13,8 @@ from prade.estimating.estimate import Estimate, Report, Status
 from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
-from prade.queries.parts import Marginal
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import expect, parse
-from prade.queries.workload import Cells, Predicate
 from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 4, "c": 2, "d": 3})

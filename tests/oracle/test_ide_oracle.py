@@ -10,9 +10,8 @@ from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE
-from prade.queries.parts import Marginal
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
-from prade.queries.workload import Cells, Predicate
 from prade.release.release import Measurement
 from worlds.reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 

@@ -7,9 +7,8 @@ from prade import Schema
 from prade.data.public.joint import Prior
 from prade.estimating.estimate import Status
 from prade.estimating.posterior_mode import MAP
-from prade.queries.parts import Marginal
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import expect, parse
-from prade.queries.workload import Cells, Predicate
 from prade.release.release import Measurement
 from worlds.reference import kl, oracle_map, random_case
 

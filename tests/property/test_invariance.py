@@ -11,8 +11,7 @@ from prade.data.public.joint import Prior
 from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
-from prade.queries.parts import Marginal
-from prade.queries.workload import Cells
+from prade.queries.parts import Cells, Marginal
 from prade.release.release import Measurement
 
 SIZES = {"a": 3, "b": 4, "c": 2}

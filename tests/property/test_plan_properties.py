@@ -18,9 +18,9 @@ from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.protection import Unit
-from prade.queries.parts import Marginal
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import backticked, parse
-from prade.queries.workload import Cells, Predicate, Workload
+from prade.queries.workload import Workload
 
 law = settings(derandomize=True, deadline=None, max_examples=150)
 

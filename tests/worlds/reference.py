@@ -14,9 +14,8 @@ from scipy.optimize import linprog
 
 from prade import Schema
 from prade.data.public.joint import Prior
-from prade.queries.parts import Marginal
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
-from prade.queries.workload import Cells, Predicate
 from prade.release.release import Measurement
 
 NAMES = ("a", "b", "c")

@@ -11,19 +11,18 @@ import hashlib
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.errors import WorkloadError, names_of
+from prade.core.numbers import whole
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Codes, joint_codes
-from prade.queries.query import Mask, Query, backticked, column_of, shorten
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
+from prade.queries.query import Mask, Query, backticked, column_of, possible, shorten
 
 MAX_CELLS = 2**31
 MAX_ENUMERATED = 2**24  # (queries) x (cells of their joint domain): up to here, queries are compared cell by cell
@@ -64,13 +63,6 @@ class Part(ABC):
     def _content(self) -> tuple[Any, ...]:
         """The values that determine whether two parts are equal."""
 
-    def _settle(self, **attributes: Any) -> None:
-        for name, value in attributes.items():
-            object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"parts are immutable; make a new {type(self).__name__} instead of setting {name}")
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Part):
             return NotImplemented
@@ -97,20 +89,33 @@ class Cells(Part):
     cell_labels: tuple[str, ...]
 
     def __init__(self, columns: Sequence[str], table: ArrayLike, n_cells: int, labels: Sequence[str] = ()) -> None:
-        columns = column_names_of(columns)
-        lookup = _lookup(table, n_cells, f"the table over {', '.join(columns)}")
-        self._settle(
-            columns=columns,
-            table=lookup,
-            n_cells=int(n_cells),
-            covers=bool((lookup < n_cells).all()),
-            cell_labels=_cell_labels(labels, n_cells),
-        )
+        self.columns, self.n_cells = _column_names(columns), n_cells
+        what = f"the table over {', '.join(self.columns)}"
+        if not whole(n_cells, 1) or n_cells > MAX_CELLS:
+            raise WorkloadError(f"n_cells is {n_cells!r}; expected a whole number from 1 to {MAX_CELLS:,}")
+        values = np.asarray(table)
+        if values.size == 0 or values.dtype.kind not in "iu":
+            raise WorkloadError(f"{what} must hold whole numbers, got {values.size} entries of type {values.dtype}")
+        if values.min() < 0 or values.max() > n_cells:
+            raise WorkloadError(
+                f"{what} has entries from {values.min()} to {values.max()}; expected cells from 0 to {n_cells - 1}, "
+                f"or {n_cells} for a row that is in no cell"
+            )
+        self.table = values.ravel().astype(np.min_scalar_type(int(n_cells)), copy=True)
+        self.table.flags.writeable = False
+        self.covers = bool((self.table < n_cells).all())
+        self.cell_labels = tuple(labels) or tuple(f"cell {cell}" for cell in range(n_cells))
+        if len(self.cell_labels) != n_cells:
+            raise WorkloadError(
+                f"there are {len(labels)} labels for {n_cells} cells; give one per cell, or none at all"
+            )
 
     @property
     def name(self) -> str:
         shown = f"{self.n_cells} cells" if self.n_cells > 1 else "1 cell"
-        return f"{shown} on {' x '.join(map(backticked, self.columns))} #{_digest(*self._content())}"
+        pieces = [*(repr(item).encode() for item in self._content()[:-1]), self.table.tobytes()]
+        digest = hashlib.sha256(b"".join(len(piece).to_bytes(8, "little") + piece for piece in pieces)).hexdigest()[:12]
+        return f"{shown} on {' x '.join(map(backticked, self.columns))} #{digest}"
 
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
         self.check(schema)
@@ -145,8 +150,8 @@ def everybody(schema: Schema, column: str, label: str = "all rows") -> Cells:
 class Predicate(Part):
     """One cell per query; several queries are allowed only if provably no row satisfies two of them.
 
-    If the joint domain of their columns is small, it is enumerated. Otherwise every two queries must have a column in
-    which no code is possible for both; then it is not known whether they cover the domain, and `covers` is False.
+    Whether they cover the domain is known only if the joint domain of their columns can be enumerated; otherwise
+    `covers` is False.
     """
 
     queries: tuple[Query, ...]
@@ -154,20 +159,16 @@ class Predicate(Part):
     def __init__(self, *queries: Query) -> None:
         if not queries or not all(isinstance(query, Query) for query in queries):
             raise WorkloadError(f"expected queries made by prade.queries.query.parse, got {shorten(repr(queries))}")
-        counts = times_satisfied(queries)
-        overlap = bool(may_overlap(queries).any()) if counts is None else bool((counts > 1).any())
-        if overlap:
+        if overlaps(queries).any():
             texts = "; ".join(shorten(query.text) for query in queries[:4])
             raise WorkloadError(
                 f"a row may satisfy two of the {len(queries)} queries of one part ({texts} ...); "
                 "use Workload.queries, which distributes them over as many parts as they need"
             )
-        self._settle(
-            queries=queries,
-            columns=tuple(joint_sizes(queries)),
-            n_cells=len(queries),
-            covers=counts is not None and bool((counts > 0).all()),
-        )
+        sizes = _joint_sizes(queries)
+        small = len(queries) * math.prod(sizes.values()) <= MAX_ENUMERATED
+        self.queries, self.columns, self.n_cells = queries, tuple(sizes), len(queries)
+        self.covers = small and bool(reduce(np.logical_or, (_enumerated(query, sizes) for query in queries)).all())
 
     @property
     def name(self) -> str:
@@ -179,9 +180,10 @@ class Predicate(Part):
         domain = schema.domain_size(self.columns)
         rows = len(next(iter(codes.values())))
         if self.n_cells > 1 and domain <= rows:  # a table of the domain is cheaper than a pass for each query
-            table = np.full(schema.shape(self.columns), no_cell, dtype=dtype)
+            sizes = _joint_sizes(self.queries)
+            table = np.full(tuple(sizes.values()), no_cell, dtype=dtype)
             for cell, query in enumerate(self.queries):
-                table[np.broadcast_to(query.over(self.columns), table.shape)] = cell
+                table[_enumerated(query, sizes)] = cell
             looked_up: NDArray[Any] = table.ravel()[joint_codes(schema, codes, self.columns)]
             return looked_up
         cells = np.full(rows, no_cell, dtype=dtype)
@@ -207,45 +209,13 @@ class Predicate(Part):
         return self.queries
 
 
-def column_names_of(columns: Sequence[str]) -> tuple[str, ...]:
+def _column_names(columns: Sequence[str]) -> tuple[str, ...]:
     names = names_of(columns)
     if not names or not all(isinstance(name, str) for name in names):
         raise WorkloadError(f"a part needs the names of one or more columns, got {columns!r}")
     if len(set(names)) < len(names):
         raise WorkloadError(f"the columns {names} contain a name twice; give each name once")
     return names
-
-
-def _lookup(table: ArrayLike, n_cells: int, what: str) -> NDArray[Any]:
-    """A checked, flat, read-only copy of a table of cells."""
-    if isinstance(n_cells, bool) or not isinstance(n_cells, (int, np.integer)) or not 1 <= n_cells <= MAX_CELLS:
-        raise WorkloadError(f"n_cells is {n_cells!r}; expected a whole number from 1 to {MAX_CELLS:,}")
-    given = np.asarray(table)
-    if given.size == 0 or given.dtype.kind not in "iu":
-        raise WorkloadError(f"{what} must hold whole numbers, got {given.size} entries of type {given.dtype}")
-    if given.min() < 0 or given.max() > n_cells:
-        raise WorkloadError(
-            f"{what} has entries from {given.min()} to {given.max()}; expected cells from 0 to {n_cells - 1}, "
-            f"or {n_cells} for a row that is in no cell"
-        )
-    lookup = given.ravel().astype(np.min_scalar_type(int(n_cells)), copy=True)
-    lookup.flags.writeable = False
-    return lookup
-
-
-def _cell_labels(labels: Sequence[str], n_cells: int) -> tuple[str, ...]:
-    texts = tuple(labels) or tuple(f"cell {cell}" for cell in range(n_cells))
-    if len(texts) != n_cells:
-        raise WorkloadError(f"there are {len(texts)} labels for {n_cells} cells; give one per cell, or none at all")
-    return texts
-
-
-def _digest(*content: Any) -> str:
-    digest = hashlib.sha256()
-    for item in content:
-        piece = item if isinstance(item, bytes) else repr(item).encode()
-        digest.update(len(piece).to_bytes(8, "little") + piece)
-    return digest.hexdigest()[:12]
 
 
 # ---------------------------------------------------------------------- marginals
@@ -263,21 +233,19 @@ class Marginal(Part):
     sizes: tuple[int, ...]
 
     def __init__(self, columns: Sequence[str], sizes: Sequence[int]) -> None:
-        columns, sizes = column_names_of(columns), tuple(int(size) for size in sizes)
-        if len(columns) != len(sizes) or min(sizes) < 1:
-            raise WorkloadError(f"each of the columns {columns} needs a size of at least 1, got {sizes}")
-        n_cells = math.prod(sizes)
-        if n_cells > MAX_CELLS:
+        self.columns, self.sizes, self.covers = _column_names(columns), tuple(map(int, sizes)), True
+        self.n_cells = math.prod(self.sizes)
+        if self.n_cells > MAX_CELLS:
             raise WorkloadError(
-                f"the marginal of {', '.join(columns)} has {n_cells:,} cells ({' x '.join(map(str, sizes))}), but a "
-                f"part may have at most {MAX_CELLS:,}; use fewer columns or coarser bins"
+                f"the marginal of {', '.join(self.columns)} has {self.n_cells:,} cells "
+                f"({' x '.join(map(str, self.sizes))}), but a part may have at most {MAX_CELLS:,}; use fewer columns "
+                "or coarser bins"
             )
-        self._settle(columns=columns, sizes=sizes, n_cells=n_cells, covers=True)
 
     @classmethod
     def of(cls, schema: Schema, columns: Sequence[str]) -> Marginal:
         """The marginal of these columns of a schema."""
-        names = column_names_of(columns)
+        names = _column_names(columns)
         return cls(names, [column_of(schema, name).size for name in names])
 
     @property
@@ -308,34 +276,34 @@ class Marginal(Part):
         return self.columns, self.sizes
 
 
-def may_overlap(queries: Sequence[Query]) -> Mask:
-    """Which pairs of queries might have a row in common, judged column by column: False is a proof, True is not.
+# ---------------------------------------------------------------------- queries that no row satisfies together
 
-    Two queries are disjoint if in some column no code is possible for both (see `Query.possible`).
+
+def overlaps(queries: Sequence[Query], most: int = MAX_ENUMERATED) -> Mask:
+    """Which pairs of queries might have a row in common: False is a proof.
+
+    True is one too where the joint domain of their columns can be enumerated, with at most `most` numbers. Otherwise
+    two queries are disjoint if in some column no code is possible for both (`prade.queries.query.possible`).
     """
-    possible = [query.possible() for query in queries]
+    sizes = _joint_sizes(queries)
     overlap = np.ones((len(queries), len(queries)), dtype=np.bool_)
-    for name, size in joint_sizes(queries).items():
-        codes = np.ones((len(queries), size), dtype=np.float32)  # float32, so that BLAS computes the product
-        for query, limits in enumerate(possible):
-            if name in limits:
-                codes[query] = limits[name]
-        overlap &= codes @ codes.T > 0
+    if len(queries) * math.prod(sizes.values()) <= most:
+        cells = np.stack([_enumerated(query, sizes).ravel() for query in queries]).astype(np.float32)
+        overlap = cells @ cells.T > 0
+    else:
+        limits = [possible(query.expression) for query in queries]
+        for name, size in sizes.items():
+            codes = np.stack([each.get(name, np.ones(size, np.bool_)) for each in limits]).astype(np.float32)
+            overlap &= codes @ codes.T > 0
     np.fill_diagonal(overlap, False)
     return overlap
 
 
-def times_satisfied(queries: Sequence[Query]) -> NDArray[np.int64] | None:
-    """How many of the queries each cell of their joint domain satisfies; None if the domain is too large."""
-    sizes = joint_sizes(queries)
-    if len(queries) * math.prod(sizes.values()) > MAX_ENUMERATED:
-        return None
-    counts = np.zeros(tuple(sizes.values()), dtype=np.int64)
-    for query in queries:
-        counts += query.over(list(sizes))
-    return counts
+def _enumerated(query: Query, sizes: Mapping[str, int]) -> Mask:
+    """The query's value in every cell of the product of these columns."""
+    return np.broadcast_to(query.over(list(sizes)), tuple(sizes.values()))
 
 
-def joint_sizes(queries: Sequence[Query]) -> dict[str, int]:
+def _joint_sizes(queries: Sequence[Query]) -> dict[str, int]:
     """The number of codes of every column that any of the queries uses, in order of appearance."""
     return {name: size for query in queries for name, size in query.sizes.items()}

@@ -1,19 +1,16 @@
 """Predicate queries written as text: ``"AGEP >= 65 and SEX == 2"``.
 
-A query is a 0/1 function of one row. SQL's spellings (AND, IN, IS in any case, & and |, a single =, <>, BETWEEN) are
-first rewritten as Python's; a word that is the name of a column stays that column. Python's own parser reads the text,
-and a reader then accepts a short list of forms; nothing is ever evaluated as code. Each comparison becomes a Boolean
-table over the codes of one column, so a query is answered by table lookups joined by and, or and not.
+A query is a 0/1 function of one row. Each comparison becomes a Boolean table over the codes of one column, so a query
+is answered by table lookups joined by and, or and not.
 """
 
 from __future__ import annotations
 
 import ast
 import keyword
-import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,115 +25,6 @@ if TYPE_CHECKING:
     from prade.data.declare.schema import Column, Schema
     from prade.data.public.joint import Joint
 
-ALLOWED = (
-    "a query compares columns with values (AGEP >= 65, 20 <= AGEP < 65, AGEP between 20 and 64, SEX == 2, "
-    "SEX in (1, 2), SEX not in (1, 2), SEX is missing, SEX is not missing) and joins them with and, or, not and "
-    "parentheses; put text in quotes (TENURE == 'owned'), and a column name in backticks if it is not a plain word "
-    "(`marital status` == 1)"
-)
-
-_PIECES = re.compile(
-    r"""(?P<triple>'{3}|"{3})|(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<comment>\#)"""
-    r"""|`(?P<name>(?:[^`]|``)+)`|(?P<space>\s+)"""
-    r"""|(?P<number>(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?\w*)|(?P<word>[^\W\d]\w*)"""
-    r"""|(?P<operator><>|:=|[<>=!]=|.)""",
-    re.DOTALL,
-)
-_OPERATORS = {"=": "==", "<>": "!=", "&": " and ", "|": " or "}
-_WORDS = ("and", "or", "not", "in", "is", "between")
-
-
-@dataclass(frozen=True)
-class PlainText:
-    """A query as Python text, with placeholders for backticked names, and the name for each placeholder."""
-
-    text: str
-    quoted: dict[str, str]
-
-
-def plain_text(text: str, columns: Collection[str]) -> PlainText:
-    """Rewrite the text of a query; `columns` are the names that the schema has.
-
-    >>> plain_text("SEX = 2 AND AGE BETWEEN 20 AND 64", ["SEX", "AGE"]).text
-    'SEX == 2 and 20 <= AGE <= 64'
-    """
-    stem = "column"
-    while stem in text:  # a placeholder must not be a name that the text uses itself
-        stem += "_"
-    quoted: dict[str, str] = {}
-    tokens: list[str] = []
-    for piece in _PIECES.finditer(text):
-        if piece["triple"] or piece["comment"]:
-            what = "a triple quote" if piece["triple"] else "a comment"
-            raise WorkloadError(f"query {shorten(text)!r} contains {what}; {ALLOWED}")
-        if piece["name"] is not None:
-            placeholder = f"{stem}{len(quoted)}_"
-            quoted[placeholder] = piece["name"].replace("``", "`")
-            tokens.append(placeholder)
-        elif piece["word"] and piece[0] not in columns and piece[0].lower() in _WORDS:
-            tokens.append(piece[0].lower())
-        else:
-            tokens.append(" " if piece["space"] else _OPERATORS.get(piece[0], piece[0]))
-    return PlainText("".join(_without_sql(tokens, columns)).strip(), quoted)
-
-
-def _without_sql(tokens: list[str], columns: Collection[str]) -> Iterator[str]:
-    """The tokens with `x between a and b` as two comparisons, and `in (a)` as a list of one value."""
-    at = 0
-    while at < len(tokens):
-        if tokens[at] == "in" and (value := _alone_in_parentheses(tokens, at + 1)) is not None:
-            yield f"in [{value[0]}]"
-            at = value[1]
-        elif (found := None if "between" in columns else _between(tokens, at)) is not None:
-            yield found[0]
-            at = found[1]
-        else:
-            yield tokens[at]
-            at += 1
-
-
-def _between(tokens: list[str], at: int) -> tuple[str, int] | None:
-    """The comparisons that `x [not] between a and b` at this place stands for, and where it ends."""
-    name, here = tokens[at], _after_space(tokens, at + 1)
-    negated = here < len(tokens) and tokens[here] == "not"
-    here = _after_space(tokens, here + 1) if negated else here
-    if not name.isidentifier() or here >= len(tokens) or tokens[here] != "between":
-        return None
-    low = _value(tokens, here + 1)
-    if low is None or low[1] >= len(tokens) or tokens[low[1]].strip() != "and":
-        return None
-    high = _value(tokens, low[1] + 1)
-    if high is None:
-        return None
-    text = f"({name} < {low[0]} or {name} > {high[0]})" if negated else f"{low[0]} <= {name} <= {high[0]}"
-    return text + " ", high[1]
-
-
-def _alone_in_parentheses(tokens: list[str], at: int) -> tuple[str, int] | None:
-    """The single value in parentheses at this place, and where they end: Python reads (1) as 1, SQL as a list."""
-    at = _after_space(tokens, at)
-    if at >= len(tokens) or tokens[at] != "(":
-        return None
-    value = _value(tokens, at + 1)
-    closed = value is not None and value[1] < len(tokens) and tokens[value[1]] == ")"
-    return (value[0], value[1] + 1) if value is not None and closed else None
-
-
-def _value(tokens: list[str], at: int) -> tuple[str, int] | None:
-    """The number or text at this place, with its sign, and the next token that is not a space."""
-    at = _after_space(tokens, at)
-    sign = tokens[at] if at < len(tokens) and tokens[at] in "+-" else ""
-    at = _after_space(tokens, at + 1) if sign else at
-    if at >= len(tokens) or not re.match(r"""['"\w.]""", tokens[at]):
-        return None
-    return sign + tokens[at], _after_space(tokens, at + 1)
-
-
-def _after_space(tokens: list[str], at: int) -> int:
-    while at < len(tokens) and tokens[at] == " ":
-        at += 1
-    return at
-
 
 def backticked(name: str) -> str:
     """A column's name as it is written in a query: in backticks unless it is a plain word.
@@ -144,7 +32,7 @@ def backticked(name: str) -> str:
     >>> backticked("AGEP"), backticked("marital status")
     ('AGEP', '`marital status`')
     """
-    # Python's parser converts names to NFKC, so only names already in that form can go without backticks.
+    # Names that NFKC changes get backticks, because two of them may look alike.
     plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
     return name if plain else "`" + name.replace("`", "``") + "`"
 
@@ -262,23 +150,12 @@ def possible(expression: Expression, negated: bool = False) -> dict[str, Mask]:
 # ---------------------------------------------------------------------- queries
 
 
-Value = bool | int | float | str
-# Which codes satisfy a comparison that a query makes, and the comparison itself: column, symbol, value, and whether the
-# query negates it.
-Compare = Callable[["Column", str, Value, bool], tuple[str, Value, Mask]]
-
-MAX_LENGTH = 10_000  # characters; short enough that Python's parser refuses deep nesting itself instead of crashing
-MAX_DEPTH = 50  # nested and / or / not; functions that walk an expression recurse at most this deep
-MAX_TABLE = 2**20  # cells of a query's table over the joint domain of its columns
-
-
 @dataclass(frozen=True, repr=False)
 class Query:
     """A 0/1 function of one row's codes; made by `parse`.
 
     Two queries are equal if they have the same comparisons in the same order, whatever the spacing. `text` is the
-    canonical form, and parsing it gives an equal query. `expression` is the tree behind it, for code that translates
-    queries to other languages.
+    canonical form, and parsing it gives an equal query.
 
     >>> from prade.data.declare.schema import Schema
     >>> query = parse("1 <= age and not(sex==0)", Schema.from_mbi({"age": 3, "sex": 2}))
@@ -310,8 +187,7 @@ class Query:
 
     def mask(self, codes: Mapping[str, NDArray[Any]]) -> Mask:
         """Which rows satisfy the query; `codes` holds one array of codes per column."""
-        absent = [name for name in self.columns if name not in codes]
-        if absent:
+        if absent := [name for name in self.columns if name not in codes]:
             raise DataError(
                 f"query {shorten(self.text)!r} uses column {absent[0]!r}, which is not among the "
                 f"coded columns ({', '.join(codes)}); encode it or leave the query out"
@@ -329,17 +205,6 @@ class Query:
                 "another schema than the query; parse the query with the schema of the rows"
             ) from None
 
-    def table(self, schema: Schema) -> Mask:
-        """The query's value in every cell of the product of its columns, with one axis per column."""
-        self.check(schema)
-        cells = math.prod(self.sizes.values())
-        if cells > MAX_TABLE:
-            raise WorkloadError(
-                f"query {shorten(self.text)!r} has {cells:,} cells over {', '.join(self.columns)}, but a table "
-                f"may have at most {MAX_TABLE:,}; use mask(codes) on the rows instead"
-            )
-        return np.ascontiguousarray(np.broadcast_to(self.over(self.columns), tuple(self.sizes.values())))
-
     def over(self, columns: Sequence[str]) -> Mask:
         """The query as an array that broadcasts over the product of `columns`, which must include the query's own."""
 
@@ -350,14 +215,6 @@ class Query:
 
         return evaluate(self.expression, along_axis)
 
-    def possible(self) -> dict[str, Mask]:
-        """For some columns, the codes that a satisfying row can have: none is left out, but some may be impossible.
-
-        For comparisons joined by "and", the query is exactly the product of these sets. Two queries whose sets are
-        disjoint in some common column have no row in common.
-        """
-        return possible(self.expression)
-
     def check(self, schema: Schema) -> None:
         """Refuse a schema whose columns have other sizes than those the query was parsed with."""
         for name, size in self.sizes.items():
@@ -366,6 +223,50 @@ class Query:
                     f"query {shorten(self.text)!r} was parsed for {size} codes in column {name!r}, but this schema "
                     f"has {now}; parse the query again with this schema"
                 )
+
+
+def expect(joint: Joint, query: str | Query) -> float:
+    """The total weight of a distribution's rows that satisfy a query such as ``"AGEP >= 65 and SEX == 2"``."""
+    parsed = parse(query, joint.schema) if isinstance(query, str) else query
+    return float(joint.weights[parsed.mask(joint.codes)].sum())
+
+
+def column_of(schema: Schema, name: str) -> Column:
+    """The schema's column; a WorkloadError if there is none or its codes are not known yet."""
+    try:
+        schema.size(name)  # a group column has no size until the list of groups is given
+    except SchemaError as error:
+        raise WorkloadError(str(error)) from None
+    return schema[name]
+
+
+# ---------------------------------------------------------------------- parsing
+
+
+ALLOWED = (
+    "a query compares columns with values (AGEP >= 65, 20 <= AGEP < 65, AGEP between 20 and 64, SEX == 2, "
+    "SEX in (1, 2), SEX not in (1, 2), SEX is missing, SEX is not missing) and joins them with and, or, not and "
+    "parentheses; put text in quotes (TENURE == 'owned'), and a column name in backticks if it is not a plain word "
+    "(`marital status` == 1)"
+)
+MAX_LENGTH = 10_000  # characters
+MAX_DEPTH = 50  # nested and / or / not; functions that walk an expression recurse at most this deep
+LARGEST_NUMBER = 1e300  # comparisons of larger numbers with float edges could overflow
+
+Value = bool | int | float | str
+# Which codes satisfy a comparison that a query makes, and the comparison itself: column, symbol, value, and whether the
+# query negates it.
+Compare = Callable[["Column", str, Value, bool], tuple[str, Value, Mask]]
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|`(?P<quoted>(?:[^`]|``)+)`"""
+    r"""|(?P<number>[+-]?\s*(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?!\w))|(?P<word>[^\W\d]\w*)"""
+    r"""|(?P<sign><>|[<>=!]=|[^\s]))""",
+    re.DOTALL,
+)
+_SYMBOLS = {"==": "==", "=": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def exactly(column: Column, symbol: str, value: Value, negated: bool) -> tuple[str, Value, Mask]:
@@ -385,119 +286,126 @@ def parse(text: str, schema: Schema, compare: Compare = exactly) -> Query:
         raise WorkloadError(f"expected the text of a query, got {shorten(repr(text))}; {ALLOWED}")
     if len(text) > MAX_LENGTH:
         raise WorkloadError(f"the query has {len(text):,} characters, but the limit is {MAX_LENGTH:,}; split it up")
-    plain = plain_text(text, schema.names)
-    try:
-        tree = ast.parse(plain.text, mode="eval")
-    except (RecursionError, MemoryError):
-        raise _too_deep(text) from None
-    except ValueError as error:  # also SyntaxError's relatives: null bytes, lone surrogates
-        raise WorkloadError(f"cannot read query {shorten(text)!r}: {error}; {ALLOWED}") from None
-    except SyntaxError as error:
-        raise WorkloadError(f"cannot read query {shorten(text)!r}: {error.msg}; {ALLOWED}") from None
-    return Query(_Reader(text, plain, schema, compare).expression(tree.body, 0, negated=False))
+    return Query(_Parser(text, schema, compare).query())
 
 
-def expect(joint: Joint, query: str | Query) -> float:
-    """The total weight of a distribution's rows that satisfy a query such as ``"AGEP >= 65 and SEX == 2"``."""
-    parsed = parse(query, joint.schema) if isinstance(query, str) else query
-    return float(joint.weights[parsed.mask(joint.codes)].sum())
+@dataclass(frozen=True)
+class _Name:
+    """A word or a name in backticks where a column or a value is expected."""
+
+    name: str
+    start: int
 
 
-class _Reader:
-    """Converts the syntax tree of one query, and refuses every form that is not on the list."""
+class _Parser:
+    """Recursive descent:
 
-    def __init__(self, text: str, plain: PlainText, schema: Schema, compare: Compare) -> None:
-        self.text, self.plain, self.quoted = text, plain.text, plain.quoted
-        self.schema, self.compare = schema, compare
+    either      both or both or ...
+    both        negation and negation and ...
+    negation    not negation, (either), or a comparison
+    """
 
-    def expression(self, node: ast.expr, depth: int, *, negated: bool) -> Expression:
-        chained = isinstance(node, ast.Compare) and len(node.ops) > 1  # the same as comparisons under an "and"
-        if depth + chained > MAX_DEPTH:
-            raise _too_deep(self.text)
-        match node:
-            case ast.BoolOp(op=operator, values=values):
-                terms = [self.expression(value, depth + 1, negated=negated) for value in values]
-                return join("and" if isinstance(operator, ast.And) else "or", terms)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return Combination("not", (self.expression(operand, depth + 1, negated=not negated),))
-            case ast.Compare(left=left, ops=operators, comparators=comparators):
-                sides = [left, *comparators]
-                links = zip(sides, operators, comparators, strict=False)
-                return join("and", [self.comparison(*link, whole=node, negated=negated) for link in links])
-            case ast.Name():
-                raise self.refuse(node, f"a column by itself (compare it: {self.source(node)} == ...)")
-        raise self.refuse(node)
+    def __init__(self, text: str, schema: Schema, compare: Compare) -> None:
+        self.text, self.schema, self.compare = text, schema, compare
+        self.tokens = [*_TOKEN.finditer(text.rstrip())]
+        self.at = self.depth = 0
 
-    def comparison(
-        self, left: ast.expr, operator: ast.cmpop, right: ast.expr, whole: ast.expr, negated: bool
-    ) -> Condition:
-        if isinstance(operator, (ast.Is, ast.IsNot)):
-            return self.missing_test(left, isinstance(operator, ast.Is), right)
-        if isinstance(operator, (ast.In, ast.NotIn)):
-            return self.membership(left, isinstance(operator, ast.In), right, negated)
-        symbol = _SYMBOLS[type(operator)]
-        if isinstance(left, ast.Name) and isinstance(right, ast.Name):
-            raise self.two_names(left, right, whole)
-        if isinstance(left, ast.Name):
-            name, value = self.column(left), self.value(right)
-        elif isinstance(right, ast.Name):
-            name, value, symbol = self.column(right), self.value(left), _MIRRORED[symbol]
+    def query(self) -> Expression:
+        expression = self.either(negated=False)
+        if self.at < len(self.tokens):
+            raise self.refuse("is not expected")
+        if _levels(expression) > MAX_DEPTH:
+            raise self.too_deep()
+        return expression
+
+    def either(self, negated: bool) -> Expression:
+        terms = [self.both(negated)]
+        while self.take("or", "|"):
+            terms.append(self.both(negated))
+        return join("or", terms)
+
+    def both(self, negated: bool) -> Expression:
+        terms = [self.negation(negated)]
+        while self.take("and", "&"):
+            terms.append(self.negation(negated))
+        return join("and", terms)
+
+    def negation(self, negated: bool) -> Expression:
+        self.depth += 1
+        if self.depth > MAX_DEPTH + 1:
+            raise self.too_deep()
+        expression: Expression
+        if not self.is_column() and self.take("not"):
+            expression = Combination("not", (self.negation(not negated),))
+        elif self.take("("):
+            expression = self.either(negated)
+            if not self.take(")"):
+                raise self.refuse("is where a closing parenthesis is expected")
         else:
-            values = self.value(left), self.value(right)
-            raise self.refuse(whole, f"a comparison of two values, {values[0]!r} and {values[1]!r}, without a column")
+            expression = self.comparison(negated)
+        self.depth -= 1
+        return expression
+
+    def comparison(self, negated: bool) -> Expression:
+        start = self.at
+        left = self.operand()
+        if self.take("is"):
+            return self.missing_test(left, wanted=not self.take("not"))
+        inside = not self.take("not")
+        if self.take("in"):
+            return self.membership(left, inside, negated)
+        if self.take("between"):
+            name, low = self.column(left), self.value(self.operand(), left)
+            if not self.take("and"):
+                raise self.refuse("is where between expects `and` and a second value")
+            high = self.value(self.operand(), left)
+            symbols = (">=", "<=") if inside else ("<", ">")
+            both = [self.condition(name, *each, negated) for each in zip(symbols, (low, high), strict=True)]
+            return join("and" if inside else "or", both)
+        links = []
+        while inside and (symbol := _SYMBOLS.get(self.peek())):
+            self.at += 1
+            links.append((left, symbol, left := self.operand()))
+        if not links:
+            self.at, alone = start, self.at == start + 1 and isinstance(left, _Name)
+            raise self.refuse(
+                f"is compared with nothing (write {self.peek(raw=True)} == ...)" if alone else "is no query"
+            )
+        return join("and", [self.link(*link, negated) for link in links])
+
+    def link(self, left: _Name | Value, symbol: str, right: _Name | Value, negated: bool) -> Condition:
+        if not isinstance(left, _Name):
+            if not isinstance(right, _Name):
+                raise self.refuse(f"compares two values, {left!r} and {right!r}, without a column", 0)
+            left, symbol, right = right, _MIRRORED[symbol], left
+        elif isinstance(right, _Name) and left.name not in self.schema and right.name in self.schema:
+            left, right = right, left
+        return self.condition(self.column(left), symbol, self.value(right, left), negated)
+
+    def condition(self, name: str, symbol: str, value: Value, negated: bool) -> Condition:
         symbol, value, table = self.compare(column_of(self.schema, name), symbol, value, negated)
         return Condition(name, f"{backticked(name)} {symbol} {value!r}", tuple(table.tolist()))
 
-    def two_names(self, left: ast.Name, right: ast.Name, whole: ast.expr) -> WorkloadError:
-        """Refuse a comparison of two names: of two columns, or of a column with text that lacks its quotes."""
-        known = [name in self.schema for name in (self.column(left), self.column(right))]
-        if all(known):
-            return self.refuse(whole, "a comparison of two columns (compare each with a value)")
-        if not any(known):
-            column_of(self.schema, self.column(left))  # raises an error with the closest name
-        column, word = (left, right) if known[0] else (right, left)
-        return self.unquoted(self.column(column), word)
-
-    def unquoted(self, name: str, word: ast.Name) -> WorkloadError:
-        """Refuse a word where a value of a column is expected, and guess which value is meant."""
-        column, text = column_of(self.schema, name), self.source(word)
-        if column.value_type == "bool" and text.lower() in ("true", "false"):
-            hint = f"did you mean {text.capitalize()}?"
-        elif text in column.values:
-            hint = f"did you mean {text!r} in quotes?"
-        elif (value := column.value_labelled(text)) is not None:
-            hint = f"it is the label of {value!r}: write {value!r} instead"
-        elif column.value_type == "str":
-            alike = {value.lower(): value for value in map(str, column.values)}
-            hint = closest(text.lower(), alike).removeprefix("; ")
-            hint = f"did you mean {alike[text.lower()]!r}?" if text.lower() in alike else hint
-            hint = hint or f"the values of {name} are {some_of(column.values)}"
-        else:
-            values = f"numbers: {some_of(column.values)}" if column.values else "dates" if column.dates else "numbers"
-            hint = f"the values of {name} are {values}"
-        return self.refuse(word, f"a word without quotes, which is not a column ({hint})")
-
-    def membership(self, left: ast.expr, inside: bool, right: ast.expr, negated: bool) -> Condition:
-        if not isinstance(right, (ast.List, ast.Tuple, ast.Set)) or not right.elts:
-            raise self.refuse(right, "`in` without a list of values after it (write SEX in (1, 2))")
-        name = self.column(left)
-        column = column_of(self.schema, name)
-        for element in right.elts:
-            if isinstance(element, ast.Name):
-                raise self.unquoted(name, element)
-        values = [self.value(element) for element in right.elts]
+    def membership(self, left: _Name | Value, inside: bool, negated: bool) -> Condition:
+        name, closing = self.column(left), _CLOSING.get(self.peek())
+        self.at += 1
+        values: list[Value] = []
+        while closing is not None and not self.take(closing):
+            values.append(self.value(self.operand(), left))
+            if self.peek() != closing and not self.take(","):
+                raise self.refuse("is in the middle of a list")
+        if not values:
+            raise self.refuse("is where `in` expects a list of values (write SEX in (1, 2))", self.at - 1)
         # "not in" is a conjunction of "!=", so that a missing value satisfies neither "in" nor "not in".
-        tables = [self.compare(column, "==" if inside else "!=", value, negated)[2] for value in values]
+        column, symbol = column_of(self.schema, name), "==" if inside else "!="
+        tables = [self.compare(column, symbol, value, negated)[2] for value in values]
         table = reduce(np.logical_or if inside else np.logical_and, tables)
-        word = "in" if inside else "not in"
-        listed = ", ".join(repr(value) for value in values)
-        return Condition(name, f"{backticked(name)} {word} [{listed}]", tuple(table.tolist()))
+        text = f"{backticked(name)} {'in' if inside else 'not in'} [{', '.join(map(repr, values))}]"
+        return Condition(name, text, tuple(table.tolist()))
 
-    def missing_test(self, left: ast.expr, wanted: bool, right: ast.expr) -> Condition:
-        if not isinstance(right, ast.Name) or right.id.lower() not in ("missing", "null"):
-            raise self.refuse(
-                right, "`is` followed by something other than missing (write SEX is missing, or SEX == 1)"
-            )
+    def missing_test(self, left: _Name | Value, wanted: bool) -> Condition:
+        if not self.take("missing", "null"):
+            raise self.refuse("follows `is` (write SEX is missing, or SEX == 1)")
         name = self.column(left)
         column = column_of(self.schema, name)
         if not column.missing:
@@ -508,82 +416,87 @@ class _Reader:
         table = [not wanted] * (column.size - 1) + [wanted]
         return Condition(name, f"{backticked(name)} is {'' if wanted else 'not '}missing", tuple(table))
 
-    def column(self, node: ast.expr) -> str:
-        if not isinstance(node, ast.Name):
-            raise self.refuse(node, f"{_described(node)} where a column name is expected")
-        return self.quoted.get(node.id, node.id)
+    # ------------------------------------------------------------------ tokens
 
-    def value(self, node: ast.expr) -> Value:
-        sign = 1
-        literal = node
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-            sign = -1 if isinstance(node.op, ast.USub) else 1
-            literal = node.operand
-        if not isinstance(literal, ast.Constant):
-            raise self.refuse(node)
-        value = literal.value
-        if value is None:
-            raise self.refuse(node, "None (write `is missing`)")
-        if isinstance(value, (bool, str)) and literal is node:
-            return value
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            if abs(value) > 1e300:  # comparisons of larger numbers with float edges could overflow
-                raise self.refuse(node, "a number too large to compare with")
-            return sign * value
-        what = f"a value of type {type(value).__name__}" if literal is node else "a sign that is not before a number"
-        raise self.refuse(node, what)
+    def peek(self, *, raw: bool = False) -> str:
+        """The next token, words in lower case; nothing at the end and for names and text in quotes."""
+        token = self.tokens[self.at] if self.at < len(self.tokens) else None
+        if raw:
+            return token[0].strip() if token else ""
+        return (token["word"] or token["sign"] or "").lower() if token else ""
 
-    def source(self, node: ast.expr) -> str:
-        segment = ast.get_source_segment(self.plain, node) or ""
-        for placeholder, name in self.quoted.items():
-            segment = segment.replace(placeholder, backticked(name))
-        return segment
+    def take(self, *words: str) -> bool:
+        """Whether the next token is one of these; if so, go on behind it."""
+        taken = self.peek() in words
+        self.at += taken
+        return taken
 
-    def refuse(self, node: ast.expr, what: str | None = None) -> WorkloadError:
+    def is_column(self) -> bool:
+        """Whether the next word is the name of a column, though it is one of ours in capitals, such as NOT."""
+        word = self.peek(raw=True)
+        return word in self.schema and not keyword.iskeyword(word)
+
+    def operand(self) -> _Name | Value:
+        if self.at == len(self.tokens):
+            raise self.refuse("ends where a column or a value is expected")
+        token = self.tokens[self.at]
+        word, quoted = token["word"], token["quoted"]
+        if quoted is None and word in ("True", "False") and word not in self.schema:
+            self.at += 1
+            return word == "True"
+        if quoted is not None or (word is not None and not keyword.iskeyword(word)):
+            self.at += 1
+            return _Name(word or quoted.replace("``", "`"), self.at - 1)
+        if token["sign"] or word:
+            raise self.refuse("is where a column or a value is expected")
+        try:
+            value: Value = ast.literal_eval(re.sub(r"\s", "", token[0]) if token["number"] else token[0].strip())
+        except (ValueError, SyntaxError):  # a number such as 007, a lone surrogate
+            raise self.refuse("cannot be read") from None
+        if not isinstance(value, str) and abs(value) > LARGEST_NUMBER:
+            raise self.refuse("is a number too large to compare with")
+        self.at += 1
+        return value
+
+    def column(self, operand: _Name | Value) -> str:
+        if not isinstance(operand, _Name):
+            raise self.refuse(f"has {operand!r} before it, where a column name is expected")
+        return operand.name
+
+    def value(self, operand: _Name | Value, column: _Name | Value) -> Value:
+        """The value that the column is compared with; a word is text that lacks its quotes, or another column."""
+        if not isinstance(operand, _Name):
+            return operand
+        name, word = self.column(column), operand.name
+        of = column_of(self.schema, name)
+        if word in self.schema:
+            raise self.refuse("is a second column (compare each with a value)", operand.start)
+        if of.value_type == "bool" and word.lower() in ("true", "false"):
+            hint = f"did you mean {word.capitalize()}?"
+        elif word in of.values:
+            hint = f"did you mean {word!r} in quotes?"
+        elif (labelled := of.value_labelled(word)) is not None:
+            hint = f"it is the label of {labelled!r}: write {labelled!r} instead"
+        elif of.value_type == "str":
+            alike = {value.lower(): value for value in map(str, of.values)}
+            hint = f"did you mean {alike[word.lower()]!r}?" if word.lower() in alike else ""
+            hint = hint or closest(word.lower(), alike).removeprefix("; ")
+            hint = hint or f"the values of {name} are {some_of(of.values)}"
+        else:
+            kind = f"numbers: {some_of(of.values)}" if of.values else "dates" if of.dates else "numbers"
+            hint = f"the values of {name} are {kind}"
+        raise self.refuse(f"is a word without quotes, which is not a column ({hint})", operand.start)
+
+    def refuse(self, what: str, at: int | None = None) -> WorkloadError:
+        at = self.at if at is None else at
+        rest = self.text[self.tokens[at].start() :].strip() if at < len(self.tokens) else ""
+        return WorkloadError(f"in query {shorten(self.text)!r}, {shorten(rest)!r} {what}; {ALLOWED}")
+
+    def too_deep(self) -> WorkloadError:
         return WorkloadError(
-            f"query {shorten(self.text)!r} contains {what or _described(node)} at {shorten(self.source(node))!r}; "
-            f"{ALLOWED}"
+            f"query {shorten(self.text)!r} is nested too deeply; use at most {MAX_DEPTH} levels of and, or and not"
         )
 
 
-_SYMBOLS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_FORMS: dict[type[ast.expr], str] = {
-    ast.Attribute: "an attribute",
-    ast.BinOp: "arithmetic or a bit operator",
-    ast.Call: "a function call",
-    ast.Compare: "a comparison",
-    ast.Constant: "a value",
-    ast.IfExp: "a conditional expression",
-    ast.JoinedStr: "an f-string",
-    ast.Lambda: "a lambda",
-    ast.Name: "a column",
-    ast.NamedExpr: "an assignment",
-    ast.Subscript: "an index",
-}
-
-
-def _described(node: ast.expr) -> str:
-    return _FORMS.get(type(node), f"a form that is not allowed in queries ({type(node).__name__})")
-
-
-def column_of(schema: Schema, name: str) -> Column:
-    """The schema's column; a WorkloadError if there is none or its codes are not known yet."""
-    try:
-        schema.size(name)  # a group column has no size until the list of groups is given
-    except SchemaError as error:
-        raise WorkloadError(str(error)) from None
-    return schema[name]
-
-
-def _too_deep(text: str) -> WorkloadError:
-    return WorkloadError(
-        f"query {shorten(text)!r} is nested too deeply; use at most {MAX_DEPTH} levels of and, or and not"
-    )
+def _levels(expression: Expression) -> int:
+    return 0 if isinstance(expression, Condition) else 1 + max(map(_levels, expression.terms))

@@ -12,8 +12,7 @@ from prade.core.arrays import distinct_rows
 from prade.data.public.joint import Coded, Prior
 from prade.estimating.kernels import choose_bundles
 from prade.estimating.layout import Layout
-from prade.queries.parts import Marginal
-from prade.queries.workload import Cells
+from prade.queries.parts import Cells, Marginal
 
 seeds = st.integers(0, 2**32 - 1)
 

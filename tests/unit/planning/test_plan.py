@@ -14,9 +14,9 @@ from prade.planning.questions import TOTAL, Ask, Level, total_part, total_varian
 from prade.planning.settings import Expected
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
-from prade.queries.parts import Marginal
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
-from prade.queries.workload import Cells, Predicate, Workload
+from prade.queries.workload import Workload
 
 SCHEMA = Schema.from_mbi({"age": 10, "sex": 2, "town": 5, "size": 4})
 PLACES = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}

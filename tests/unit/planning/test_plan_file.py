@@ -11,12 +11,12 @@ import pytest
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.data.declare.schema import Column, Schema
 from prade.planning.plan import Plan
-from prade.planning.questions import Ask, Level
+from prade.planning.questions import Level
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
-from prade.queries.parts import Marginal
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
-from prade.queries.workload import Cells, Predicate, Workload
+from prade.queries.workload import Workload
 
 TEXT = """\
 # 3 groups, 2 levels, epsilon = 1 (pure differential privacy)
@@ -374,13 +374,3 @@ def test_files_that_are_no_plan(tmp_path):
         Plan.load(path)
     with pytest.raises(DataError, match="create it first"):
         Plan.from_toml(TEXT).save(tmp_path / "absent" / "plan.toml")
-
-
-def test_the_order_in_which_queries_were_given_is_not_kept():
-    """A plan is of parts: what a workload was made from stays with whoever made it."""
-    schema = Schema.from_mbi({"age": 3, "sex": 2})
-    workload = Workload.queries(schema, ["age == 0", "sex == 0", "age == 1"])
-    plan = Plan("x", schema, Budget.pure(1), Unit(), [Level((), Ask(workload))])
-    (ask,) = Plan.from_toml(plan.to_toml()).levels[0].asks
-    assert ask.workload.parts == workload.parts
-    assert ask.workload != workload

@@ -106,7 +106,7 @@ def test_a_file_holds_what_python_says(tmp_path):
         (lambda: task(Target(["AGE x AGE"])), "contain a name twice"),
         (lambda: task(Target(["AGE"], by="COUNTY")), r"by names COUNTY, which .* levels are STATE, STATE\+PUMA, all"),
         (lambda: task(Target(["AGE"], by=["PUMA", "STATE+PUMA"])), "names a level twice"),
-        (lambda: task(Target((), ["AGE >"])), "target 1: cannot read query"),
+        (lambda: task(Target((), ["AGE >"])), "target 1: in query"),
         (lambda: task(Target((), ["AGE >= 60"])), "target 1: .*60"),
         (lambda: task(Target((), (), ["mean(SEX)"])), "SEX is not a numeric column; these are: AGE"),
         (lambda: task(Target((), (), ["mean(BORN)"])), "BORN contains dates"),

@@ -5,7 +5,7 @@ import pytest
 
 from prade.core.errors import DataError, WorkloadError
 from prade.data.declare.schema import Column, Schema
-from prade.queries.query import MAX_DEPTH, MAX_LENGTH, backticked, parse
+from prade.queries.query import MAX_DEPTH, MAX_LENGTH, parse, possible
 
 
 @pytest.fixture
@@ -89,53 +89,44 @@ def test_reads(schema, codes, text, expected, canonical):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("__import__('os').system('true')", "function call"),
-        ("len(SEX) == 1", "function call"),
-        ("SEX.real == 1", "attribute"),
-        ("SEX + 1 == 2", "arithmetic"),
-        ("SEX == 1 + 1", "arithmetic"),
-        ("WORK == f'{SEX}'", "f-string"),
-        ("lambda: 1", "lambda"),
-        ("(SEX := 1)", "assignment"),
-        ("SEX[0] == 1", "an index"),
-        ("SEX == 1 if AGEP >= 65 else SEX == 2", "conditional"),
-        ("[SEX == 1]", "List"),
-        ("[x for x in SEX]", "ListComp"),
-        ("{'SEX': 1}", "Dict"),
-        ("SEX in [*AGEP]", "Starred"),
-        ("-(SEX == 1)", "UnaryOp"),
-        ("~SEX == 1", "UnaryOp"),
-        ("SEX == -'a'", "sign that is not before a number"),
-        ("SEX == -True", "sign that is not before a number"),
-        ("SEX == b'1'", "a value of type bytes"),
-        ("SEX == 1j", "a value of type complex"),
-        ("SEX == ...", "a value of type ellipsis"),
-        ("SEX == None", "is missing"),
-        ("SEX is None", "is missing"),
-        ("SEX is 1", "SEX is missing"),
+        ("__import__('os').system('true')", "is compared with nothing"),
+        ("SEX.real == 1", "'SEX.real == 1' is compared with nothing"),
+        ("SEX + 1 == 2", "'SEX + 1 == 2' is compared with nothing"),
+        ("SEX == 1 + 1", "'+ 1' is not expected"),
+        ("lambda: 1", "'lambda: 1' is where a column or a value is expected"),
+        ("(SEX := 1)", "is compared with nothing"),
+        ("SEX == 1 if AGEP >= 65 else SEX == 2", "is not expected"),
+        ("[SEX == 1]", "a column or a value is expected"),
+        ("SEX in [*AGEP]", "a column or a value is expected"),
+        ("-(SEX == 1)", "a column or a value is expected"),
+        ("SEX == -'a'", "a column or a value is expected"),
+        ("SEX == 1j", "a column or a value is expected"),
+        ("SEX == 007", "'007' cannot be read"),
+        ("SEX == None", "a column or a value is expected"),
+        ("SEX is 1", "follows `is` (write SEX is missing"),
         ("WORK is `missing`", "SEX is missing"),
         ("SEX == 1e400", "too large"),
         (f"SEX == {'9' * 4000}", "too large"),
-        ("SEX == AGEP", "two columns"),
-        ("1 == 1", "two values"),
-        ("SEX", "a column by itself"),
-        ("True", "a value"),
-        ("1", "a value"),
-        ("'SEX'", "a value"),
-        ("not SEX", "a column by itself"),
-        ("SEX in []", "without a list"),
-        ("SEX in 'abc'", "without a list"),
-        ("1 in SEX", "without a list"),
+        ("SEX == AGEP", "'AGEP' is a second column"),
+        ("1 == 1", "compares two values, 1 and 1"),
+        ("SEX", "is compared with nothing (write SEX == ...)"),
+        ("True", "is no query"),
+        ("'SEX'", "is no query"),
+        ("not SEX", "is compared with nothing"),
+        ("SEX in []", "expects a list"),
+        ("SEX in 'abc'", "expects a list"),
+        ("SEX in (1 2)", "in the middle of a list"),
         ("1 in [1]", "where a column name is expected"),
         ("1 is missing", "where a column name is expected"),
-        ("SEX == 1 # and AGEP >= 65", "a comment"),
-        ("WORK == '''yes'''", "a triple quote"),
-        ("SEX == 1 | 2", "a value"),
-        ("SEX == 1 & (2", "never closed"),
-        ("AGEP between 18", "invalid syntax"),
-        ("AGEP between SEX and 64", "two columns"),
-        ("AGEP between 18 and", "invalid syntax"),
-        ("SEX === 1", "invalid syntax"),
+        ("SEX == 1 # and AGEP >= 65", "'# and AGEP >= 65' is not expected"),
+        ("WORK == 'yes' 'no'", "is not expected"),
+        ("SEX == 1 | 2", "is no query"),
+        ("SEX == 1 & (2", "is no query"),
+        ("SEX == 1 & (SEX == 2", "closing parenthesis"),
+        ("AGEP between 18", "expects `and`"),
+        ("AGEP between SEX and 64", "second column"),
+        ("AGEP between 18 and", "ends where a column or a value is expected"),
+        ("SEX === 1", "a column or a value is expected"),
         ("WORK == yes", "did you mean 'yes' in quotes?"),
         ("yes == WORK", "did you mean 'yes' in quotes?"),
         ("WORK in (yes, no)", "did you mean 'yes' in quotes?"),
@@ -144,14 +135,10 @@ def test_reads(schema, codes, text, expected, canonical):
         ("`class` == true", "did you mean True?"),
         ("SEX == male", "the values of SEX are numbers: 1, 2"),
         ("AGEP >= old", "the values of AGEP are numbers"),
-        ("SEX == 1) or (SEX == 2", "unmatched"),
-        ("SEX == 1; SEX == 2", "invalid syntax"),
+        ("SEX == 1) or (SEX == 2", "') or (SEX == 2' is not expected"),
         ("marital status == 1", "backticks"),
-        ("SEX == \x00", "null"),
-        ("SEX == '\ud800'", "surrogates"),
-        ("", "text of a query"),
+        ("SEX == '\ud800'", "cannot be read"),
         ("   ", "text of a query"),
-        (None, "text of a query"),
         (7, "text of a query"),
     ],
 )
@@ -186,15 +173,7 @@ def test_errors_that_depend_on_the_schema(schema, text, named):
     "text",
     [
         "not " * (MAX_DEPTH + 1) + "SEX == 1",
-        "not " * 2_000 + "SEX == 1",
-        "-" * 9_000 + "1 == SEX",
         "(" * 4_000 + "SEX == 1" + ")" * 4_000,
-        "SEX == " + "1 + " * 2_000 + "1",
-        "SEX" + ".a" * 4_000 + " == 1",
-        "SEX" + "[0]" * 3_000 + " == 1",
-        "SEX == " + "2 ** " * 1_500 + "1",
-        "SEX == 1 if SEX == 1 else " * 300 + "SEX == 1",
-        "lambda: " * 1_000 + "1",
         "SEX in " + "[" * 150 + "1" + "]" * 150,
         "SEX == 1 or (AGEP >= 65 and (" * (MAX_DEPTH // 2 + 1) + "SEX == 2" + "))" * (MAX_DEPTH // 2 + 1),
         "SEX == 1 or " * MAX_LENGTH + "SEX == 1",
@@ -227,32 +206,11 @@ def test_query_is_a_value(schema):
         first.expression = second.expression
 
 
-def test_same_words_on_other_codes_are_another_query(schema):
-    coarse = Schema([Column("AGEP", "numeric", edges=(65,), integer=True, min=0, max=99)])
-    assert parse("AGEP >= 65", coarse) != parse("AGEP >= 65", schema)
-
-
-def test_table_is_the_query_on_the_whole_domain(schema):
-    query = parse("AGEP >= 65 and not WORK == 'yes' or WORK is missing", schema)
-    expected = np.zeros((3, 4), dtype=bool)
-    expected[2, 1:] = True
-    expected[:, 3] = True
-    np.testing.assert_array_equal(query.table(schema), expected)
-    assert parse("SEX == 1 or SEX == 2", schema).table(schema).tolist() == [True, True]
-
-
-def test_table_of_a_large_domain_is_refused():
-    wide = Schema.from_mbi({f"c{i}": 8 for i in range(7)})
-    query = parse(" and ".join(f"c{i} == 0" for i in range(7)), wide)
-    with pytest.raises(WorkloadError, match=r"2,097,152 cells .* mask"):
-        query.table(wide)
-
-
-def test_table_and_check_refuse_another_schema(schema):
-    query = parse("AGEP >= 65", schema)
+def test_another_schema_is_refused(schema):
     coarse = Schema([Column("AGEP", "numeric", edges=(65,), integer=True, min=0, max=99)])
     with pytest.raises(WorkloadError, match=r"for 3 codes in column .* has 2"):
-        query.table(coarse)
+        parse("AGEP >= 65", schema).check(coarse)
+    assert parse("AGEP >= 65", coarse) != parse("AGEP >= 65", schema)
 
 
 def test_mask_names_an_absent_column_and_hides_codes(schema):
@@ -266,50 +224,33 @@ def test_mask_names_an_absent_column_and_hides_codes(schema):
 
 
 def test_possible_codes(schema):
-    def possible(text: str) -> dict[str, list[int]]:
-        return {name: np.flatnonzero(codes).tolist() for name, codes in parse(text, schema).possible().items()}
+    def codes(text: str) -> dict[str, list[int]]:
+        return {name: np.flatnonzero(each).tolist() for name, each in possible(parse(text, schema).expression).items()}
 
-    assert possible("AGEP >= 18 and SEX == 2 and AGEP < 65") == {"AGEP": [1], "SEX": [1]}
-    assert possible("AGEP >= 65 or AGEP < 18") == {"AGEP": [0, 2]}
-    assert possible("AGEP >= 65 or SEX == 1") == {}
-    assert possible("not (AGEP >= 65 or SEX == 1)") == {"AGEP": [0, 1], "SEX": [1]}
-    assert possible("not (AGEP >= 65 and AGEP < 65)") == {"AGEP": [0, 1, 2]}
+    assert codes("AGEP >= 18 and SEX == 2 and AGEP < 65") == {"AGEP": [1], "SEX": [1]}
+    assert codes("AGEP >= 65 or AGEP < 18") == {"AGEP": [0, 2]}
+    assert codes("AGEP >= 65 or SEX == 1") == {}
+    assert codes("not (AGEP >= 65 or SEX == 1)") == {"AGEP": [0, 1], "SEX": [1]}
+    assert codes("not (AGEP >= 65 and AGEP < 65)") == {"AGEP": [0, 1, 2]}
     # an alternative that nobody can satisfy does not widen anything
-    assert possible("AGEP >= 65 and SEX == 1 or (SEX == 1 and SEX == 2)") == {"AGEP": [2], "SEX": [0]}
+    assert codes("AGEP >= 65 and SEX == 1 or (SEX == 1 and SEX == 2)") == {"AGEP": [2], "SEX": [0]}
 
 
-def test_backticks_survive_names_that_look_like_the_stand_ins():
-    schema = Schema.from_mbi({"column0_": 2, "a b": 2, "column": 2})
-    query = parse("`a b` == 1 and column0_ == 0 and column == 1", schema)
-    assert query.columns == ("a b", "column0_", "column")
-    with pytest.raises(WorkloadError, match=r"`a b`\.x"):
-        parse("`a b`.x == 1", schema)
-
-
-def test_names_that_the_parser_would_rewrite_are_backticked():
-    name = "\ufb01eld"  # a ligature; Python reads it as "field"
-    schema = Schema.from_mbi({name: 2})
-    assert backticked(name) == f"`{name}`"
-    assert parse(f"`{name}` == 1", schema).columns == (name,)
-    with pytest.raises(WorkloadError, match="field"):
-        parse(f"{name} == 1", schema)
-
-
-def test_backticks_inside_a_value_are_text():
-    schema = Schema([Column("WORK", "categorical", values=("`a`", "b  c"))])
-    assert parse("WORK == '`a`'", schema).mask({"WORK": np.array([0, 1])}).tolist() == [True, False]
-    assert parse("WORK == 'b  c'", schema).mask({"WORK": np.array([0, 1])}).tolist() == [False, True]
+def test_a_name_whose_letters_look_like_others_is_backticked():
+    name = "\ufb01eld"  # a ligature
+    query = parse(f"`{name}` == 1", Schema.from_mbi({name: 2}))
+    assert (query.columns, query.text) == ((name,), f"`{name}` == 1")
 
 
 def test_signs_and_words_inside_text_are_text():
-    schema = Schema([Column("WORK", "categorical", values=("a = b & c AND d", "x between 1 and 2"))])
-    codes = {"WORK": np.array([0, 1])}
-    assert parse("WORK = 'a = b & c AND d'", schema).mask(codes).tolist() == [True, False]
-    assert parse("WORK = 'x between 1 and 2'", schema).mask(codes).tolist() == [False, True]
+    values = ("a = b & c AND d", "x between 1 and 2", "`a`", "b  c", 'it\'s # "no"', "\\")
+    schema = Schema([Column("WORK", "categorical", values=values)])
+    for code, value in enumerate(values):
+        assert parse(f"WORK = {value!r}", schema).mask({"WORK": np.arange(6)}).nonzero()[0].tolist() == [code]
 
 
 def test_a_column_with_the_name_of_a_word_stays_a_column():
-    schema = Schema.from_mbi({"OR": 2, "between": 3, "NULL": 2, "Is": 2})
-    query = parse("OR == 1 and between >= 1 and NULL == 0 and Is == 1", schema)
-    assert query.columns == ("OR", "between", "NULL", "Is")
+    schema = Schema.from_mbi({"OR": 2, "between": 3, "NULL": 2, "Is": 2, "NOT": 2, "in": 2})
+    query = parse("OR == 1 and between between 1 and 2 and NULL == 0 and Is == 1 and NOT == 1 and `in` in (1)", schema)
+    assert query.columns == ("OR", "between", "NULL", "Is", "NOT", "in")
     assert parse(query.text, schema) == query

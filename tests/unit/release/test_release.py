@@ -21,9 +21,9 @@ from prade.planning.plan import Plan
 from prade.planning.questions import TOTAL, Ask, Level
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
-from prade.queries.parts import Marginal
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
-from prade.queries.workload import Cells, Predicate, Workload
+from prade.queries.workload import Workload
 from prade.release.release import MEASUREMENTS, Release, measurement_table, read_measurements
 from worlds.plans import ledger_for, plan_of
 from worlds.releases import answered
