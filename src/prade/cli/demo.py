@@ -102,16 +102,12 @@ def demo(context: click.Context, output: str, persons: int, effort: float, secon
 
 def invent(folder: Path, persons: int) -> int:
     """Write the tables, the schema and the list of places unless they exist. Return the most rows per person."""
-    from prade.data.read.tables import write_table
     from prade.examples import census_like
 
     data = census_like(persons=persons, places_per_state=15)
     database = folder / DATABASE
     if not database.exists():
-        data.schema.save(folder / "schema.toml")
-        write_table(data.public, folder / "public.parquet")
-        write_table(data.private, folder / "private.parquet")
-        write_table(data.groups.group_by(list(BY)).aggregate([]), folder / "places.csv")
+        data.save(folder)
         unfinished = database.with_suffix(".new")
         unfinished.unlink(missing_ok=True)
         with closing(sqlite3.connect(unfinished)) as connection, connection:

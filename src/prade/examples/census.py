@@ -12,9 +12,10 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from os import PathLike
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,16 @@ class CensusLike:
     schema: Schema
     groups: pa.Table
     max_rows: int
+
+    def save(self, folder: str | PathLike[str] = ".") -> Self:
+        """Write public.parquet, private.parquet, schema.toml and places.csv, the list of states and places."""
+        from prade.data.read.tables import write_table
+
+        write_table(self.public, Path(folder, "public.parquet"))
+        write_table(self.private, Path(folder, "private.parquet"))
+        write_table(self.groups.group_by(["STATE", "PLACE"]).aggregate([]), Path(folder, "places.csv"))
+        self.schema.save(Path(folder, "schema.toml"))
+        return self
 
 
 @dataclass(frozen=True)

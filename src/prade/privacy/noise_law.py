@@ -74,7 +74,7 @@ class NoiseLaw(str, ABC):
 
     @abstractmethod
     def simulated_sums(self, terms: int, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
-        """Simulated sums of so many draws of scale 1."""
+        """Simulated sums of that many draws of scale 1."""
 
     @abstractmethod
     def from_laplace(self, draws: Floats) -> Floats:
