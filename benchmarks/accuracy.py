@@ -27,7 +27,7 @@ def plan_for(job: Job, budget: str | Budget) -> tuple[Plan, dict[str, Any]]:
 
     def run() -> dict[str, Any]:
         tuned = job.tuned(budget)
-        return {"plan": tuned.plan.to_toml(), "advice": tuned.advice, "trials": len(tuned.trials)}
+        return {"plan": tuned.plan.to_toml(), "advice": tuned.plan.advice, "trials": len(tuned.trials)}
 
     found = kept(job.name, f"plan {budget}", run)
     return Plan.from_toml(found["plan"]), found

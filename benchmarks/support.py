@@ -16,6 +16,7 @@ import numpy as np
 from common import DATA, need_data, report, table
 from invented_nation import LEVELS, nation
 from prade import Plan, Schema, Task, Unit
+from prade.core.execution import cores
 from prade.data.public.public import Public, group_columns
 from prade.data.read.tables import read_table
 from prade.estimating.levels.descent import Descent
@@ -46,7 +47,7 @@ def curve(public: Public, task: Task, rows: list[int], scored: int, pairs: int) 
     The standard error of the difference comes from the groups, each of which has both errors.
     """
     stand_ins.MOST_ROWS = len(public)  # all rows that do not stand in
-    rehearsal = Rehearsal.of(public, task.groups, task.levels, scored=scored, pairs=pairs, bias=None)
+    rehearsal = Rehearsal.of(public, task.groups, task.levels, scored=scored, pairs=pairs, bias=None, threads=cores())
     plan, found, every = Plan.simplest(task), [], np.empty(0)
     sides = range(len(rehearsal.stand_ins))
     largest = min(len(each.public) for each in rehearsal.stand_ins)

@@ -3,16 +3,19 @@
 Which parts are worth their noise is predicted first (`prade.tuning.gain`), level by level; the rehearsal decides.
 Laplace noise grows with the number of tables, Gaussian noise with its square root, so each law has its own best tables:
 where a budget allows both, each has a search of its own (`prade.tuning.tune`).
+
+What spends on targets comes first. A two-way table of a small group may be better known from its two columns than from
+its own cells, which are many. So three sets of parts are tried at the last level, with larger shares than the rest: the
+targets' own, their single columns, and both. At a level above, whose groups are large, it is the targets' own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain, islice, pairwise
+from itertools import chain, combinations, islice, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -24,12 +27,11 @@ from prade.data.public.information import Information
 from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.planning.questions import Ask, Level, favoured_asks, weighted_asks
+from prade.planning.questions import Ask, Level, favoured_asks
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.privacy.noise_law import LAPLACE, NoiseLaw
 from prade.queries.parts import Marginal, Part
-from prade.queries.workload import Workload
 from prade.tuning.gain import (
     Columns,
     StandInLevel,
@@ -39,7 +41,6 @@ from prade.tuning.gain import (
     shrunk_moments,
     telling_parts,
 )
-from prade.tuning.mutual_information import strongest_pairs
 from prade.tuning.rehearse import Rehearsal
 
 # What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
@@ -62,7 +63,8 @@ TRUST = (1.0, 3.0, 10.0, 30.0, 100.0)  # factors of the n0 that raw answers give
 NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts at a level above the last; predicting their gains takes little time
 STANDS_OUT = 4  # noise standard deviations that an average cell has in rows: with fewer, smoothed answers are better
 FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, and tell little that others do not
-MOST_CELLS = 500  # of all two-way tables of a level: the time for smoothing grows with the cube of their number
+# Of all two-way tables of a level, or of the targets' parts: the time for smoothing grows with the cube of it.
+MOST_CELLS = 500
 SMALL_RISK = 0.01  # of a wrong number of rows: it then costs less than a hundredth of the worst error
 MOST_PAIRS = 60  # whose gain is predicted: the strongest of those that fit; each takes a pass over the public rows
 # Shares of the prior's weight on added rows, upwards and downwards: the error is flat around the best.
@@ -70,6 +72,12 @@ EXTRA = (0.003, 0.01, 0.03, 0.1), (0.01, 0.003, 0.001, 0.0)
 EXTRA_OF_DOMAIN = 0.01  # the first share that is tried for the rest of a small domain
 MOST_COUNTED = 2**18  # cells of the table of all columns, over all groups: a rehearsal of more takes minutes
 LEAST_OUT_OF_REACH = 0.001  # of the rows, on average over the tables: below it, nothing is to be gained
+# How many times the share of another part a target's part gets: first in long steps, then in short ones from the best
+# of these. With equal shares of 36 tables, 32 times for five of them leaves the others a sixth of the budget.
+LONG_STEPS = Fraction(4), Fraction(16)
+TIMES = tuple(Fraction(times) for times in (2, 4, 8, 16, 32))
+# Shares of the budget for the targets of one level above the last.
+TARGETS_ABOVE = (*SHARES_ABOVE, Fraction(3, 5))
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ class Choice:
     shares that grow with their number of cells. `everybody` puts the level of all rows first: it asks nothing, because
     its answers are sums of others', and all groups learn from it. `law` is that of the noise; None is the usual one of
     the budget's kind. `first` are the parts of each level that tell what the targets name, if the level asks anything:
-    each has `times` the share of another part.
+    each has `times` the share of another part. `budget` is the task's own if it is None.
     """
 
     parts: tuple[Columns, ...]
@@ -93,6 +101,12 @@ class Choice:
     law: NoiseLaw | None = None
     first: tuple[tuple[Part, ...], ...] = ()
     times: Fraction = Fraction(1)
+    budget: Budget | None = None
+
+    @property
+    def favoured(self) -> tuple[Part, ...]:
+        """The parts of the last level that tell what the targets name."""
+        return self.first[-1] if self.first else ()
 
     def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
         """The levels of a plan.
@@ -116,15 +130,30 @@ class Choice:
 
     def _asks(
         self, schema: Schema, parts: tuple[Columns, ...], depth: int, share: Fraction, weighted: bool = False
-    ) -> Ask | tuple[Ask, ...]:
-        first = self.first[depth] if self.first else ()
-        if not first:
-            return (weighted_asks if weighted else Ask)(Workload.marginals(schema, parts), share)
+    ) -> tuple[Ask, ...]:
         others = [Marginal.of(schema, columns) for columns in parts]
+        first = self.first[depth] if self.first else ()
         return favoured_asks(schema, others, first, self.times, share, weighted=weighted)
+
+    def asking_above(self, depth: int, share: Fraction, parts: tuple[Columns, ...]) -> Choice:
+        """The same choice with other parts at one level above the last, for a share of the budget."""
+        above = list(self.above)
+        above[depth] = share, parts
+        return replace(self, above=tuple(above))
+
+    def left_for(self, depth: int) -> Fraction:
+        """What other levels above the last leave of the budget."""
+        return 1 - sum((share for k, (share, _) in enumerate(self.above) if k != depth), Fraction(0))
+
+    def favouring(self, depth: int, parts: tuple[Part, ...]) -> Choice:
+        """The same choice with other parts that tell the targets of one level."""
+        first = list(self.first or ((),) * (len(self.above) + 1))
+        first[depth] = parts
+        return replace(self, first=tuple(first))
 
 
 Change = tuple[str, Choice]  # in words, and what comes out
+Best = Callable[[], Choice]  # the best choice so far
 
 
 class Candidates:
@@ -138,7 +167,11 @@ class Candidates:
         self.plan_of = plan_of
         self.nest = tuple(nest)
         self.single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
-        self.pairs: tuple[Columns, ...] = tuple(strongest_pairs(Information.of(public.prior, self.schema.coded)))
+        known = Information.of(public.prior, self.schema.coded)
+        pairs = combinations(self.schema.coded, 2)
+        self.pairs: tuple[Columns, ...] = tuple(
+            sorted(pairs, key=lambda pair: -known.between(*pair))
+        )  # strongest first
         self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest[:-1]]
         self.levels.append(
             [StandInLevel.of(each, nest[-1], rehearsal.kept_back(k)) for k, each in enumerate(rehearsal.stand_ins)]
@@ -148,49 +181,43 @@ class Candidates:
         self.moments = shrunk_moments(self._deviations())
         self._off: dict[tuple[int, Columns], Floats] = {}
 
-    def for_plans(self, plan_of: Callable[[Choice], Plan]) -> Candidates:
-        """The same candidates for plans of another budget; what the public rows tell about them is shared."""
-        other = copy(self)
-        other.plan_of = plan_of
-        return other
-
-    def simplest(self, law: NoiseLaw | None = None) -> Choice:
+    def simplest(self, budget: Budget | None = None, law: NoiseLaw | None = None) -> Choice:
         """All one-way tables at the last level, and the smallest share for the totals that tells them well enough.
 
         Where none does, the share with the least risk, the largest of several: perhaps numbers of rows alone, as noise
         would drown all others.
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
-        choices = [Choice(self.single, above, share, law=law) for share in TOTALS]
-        stand_ins = range(len(self.rehearsal.stand_ins))
-        risks = []
+        choices = [Choice(self.single, above, share, law=law, budget=budget) for share in TOTALS]
+        risks: list[float] = []
         for choice in choices:
-            risks.append(
-                float(np.mean([self.rehearsal.risk(self.plan_of(choice), stand_in) for stand_in in stand_ins]))
-            )
+            plan, stand_ins = self.plan_of(choice), range(len(self.rehearsal.stand_ins))
+            risks.append(float(np.mean([self.rehearsal.risk(plan, stand_in) for stand_in in stand_ins])))
             if risks[-1] < SMALL_RISK:
                 break
         return choices[min(range(len(risks)), key=lambda number: (risks[number], -number))]
 
-    def ladders(self, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:
+    def ladders(self, best: Best) -> Iterator[Iterator[Change]]:
         """Changes of the best choice so far, in words: each ladder goes from simple to elaborate, quick ones first."""
         # A whole table is larger than the single public groups that stand in for it, and unlike any of them: asking
         # less may pay for them, and is not tried for it.
         grouped = bool(self.plan_of(best()).groups.names)
+        if self.rehearsal.wanted is not None:
+            yield from self._for_targets(best)
         if best().total < 1 and self.pairs:
             yield self._joint_table(best)
         smoothed = best().settings.smooth
         if grouped and smoothed and best().total < 1:
-            yield predicted_best(self, best)
+            yield self._predicted_best(best)
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
         if best().total < 1:
             yield self._other_shares(best)
         now = TOTALS.index(best().total)
-        for shares in (reversed(TOTALS[:now]), TOTALS[now + 1 :]):
-            yield self._totals(best, shares)
+        for totals in (reversed(TOTALS[:now]), TOTALS[now + 1 :]):
+            yield self._totals(best, totals)
         for depth in reversed(range(len(best().above))):
-            yield iter([self._above(best, depth, Fraction(0), ())])
+            yield iter([_above(best(), depth, Fraction(0), ())])
             yield self._shares_above(best, depth)
         if all(len(level) > 1 for level in self.levels[0]) and best().total < 1:
             yield self._everybody(best)
@@ -212,42 +239,61 @@ class Candidates:
             if best().settings.smooth:
                 yield self._raw_pairs(best, RAW_PAIRS[::-1])
         if best().total < 1 and self._worth_adding(best()):
-            for extra in EXTRA:
-                yield self._settings(best, "extra", extra)
+            for shares in EXTRA:
+                yield self._settings(best, "extra", shares)
 
-    def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
+    def _totals(self, best: Best, shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:
             yield f"share {share} for the totals", replace(best(), total=share)
 
-    def _other_shares(self, best: Callable[[], Choice]) -> Iterator[Change]:
+    def _other_shares(self, best: Best) -> Iterator[Change]:
         if len({self.schema.domain_size(part) for part in best().parts}) > 1:
             words = "equal shares for the parts" if best().weighted else "larger shares for larger parts"
             yield words, replace(best(), weighted=not best().weighted)
 
-    def _everybody(self, best: Callable[[], Choice]) -> Iterator[Change]:
+    def _everybody(self, best: Best) -> Iterator[Change]:
         words = "no level of everybody" if best().everybody else "a level of everybody first"
         yield words, replace(best(), everybody=not best().everybody)
 
-    def _one_way(self, best: Callable[[], Choice], fewer: bool) -> Iterator[Change]:
-        asked = sum(len(part) == 1 for part in best().parts)
-        for number in self.numbers() if fewer else reversed(self.numbers()):
-            if number != asked and (number < asked) == fewer:
-                yield f"{number} one-way tables", with_one_way(self, best(), number)
+    def _one_way(self, best: Best, fewer: bool) -> Iterator[Change]:
+        now = sum(len(part) == 1 for part in best().parts)
+        for number in self._numbers() if fewer else reversed(self._numbers()):
+            if number != now and (number < now) == fewer:
+                yield f"{number} one-way tables", self._with_one_way(best(), number)
 
-    def numbers(self) -> list[int]:
+    def _numbers(self) -> list[int]:
         """Numbers of one-way tables that are tried, the largest first."""
         return [math.ceil(share * len(self.single)) for share in ONE_WAY]
 
-    def _two_way(self, best: Callable[[], Choice]) -> Iterator[Change]:
+    def _with_one_way(self, choice: Choice, number: int) -> Choice:
+        """The choice with this many one-way tables, those that tell most at its noise."""
+        pairs = tuple(part for part in choice.parts if len(part) > 1)
+        any_ones = replace(choice, parts=self.single[:number] + pairs)  # the noise depends on their number only
+        telling = telling_parts(self.moments, self.cells, self._noise_in_shares(any_ones), number)
+        return replace(choice, parts=tuple(self.single[k] for k in sorted(telling)) + pairs)
+
+    def _predicted_best(self, best: Best) -> Iterator[Change]:
+        """As many one-way tables as are predicted to leave the least error with the noise of the best choice so far."""
+        choices = [self._with_one_way(best(), number) for number in sorted(set(self._numbers()))]
+        left = []
+        for each in choices:
+            asked = [self.single.index(part) for part in each.parts if len(part) == 1]
+            left.append(predicted_rest(self.moments, self.cells, self._noise_in_shares(each), asked))
+        choice = choices[int(np.argmin(left))]
+        if set(choice.parts) != set(best().parts):
+            number = sum(len(part) == 1 for part in choice.parts)
+            yield f"{many(number, 'one-way table')} predicted to be best", choice
+
+    def _two_way(self, best: Best) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)
         alone = self._variance(replace(best(), parts=self.single[:1]))
-        noise = self._variance(best()) * self.per_row_squared(-1)
+        noise = self._variance(best()) * self._per_row_squared(-1)
         gains = {pair: predicted_gain(self._off_by(-1, pair), noise) for pair in self._small_pairs(-1, alone)}
         for number in TWO_WAY:
-            kept = self._best_parts(gains, number)
-            yield f"{len(kept)} two-way tables", replace(best(), parts=single + kept)
+            pairs = self._best_parts(gains, number)
+            yield f"{len(pairs)} two-way tables", replace(best(), parts=single + pairs)
 
-    def _raw_pairs(self, best: Callable[[], Choice], shares: Sequence[Fraction]) -> Iterator[Change]:
+    def _raw_pairs(self, best: Best, shares: Sequence[Fraction]) -> Iterator[Change]:
         """Only pairs, and raw answers: for groups so large that most cells stand out from the noise."""
         rows = self._rows(-1)
         for share in shares:
@@ -257,7 +303,7 @@ class Candidates:
             if rows / cells > STANDS_OUT * math.sqrt(self._variance(choice)):
                 yield f"{len(pairs)} two-way tables, raw answers", choice
 
-    def _joint_table(self, best: Callable[[], Choice]) -> Iterator[Change]:
+    def _joint_table(self, best: Best) -> Iterator[Change]:
         """The table of all columns at once, and raw answers: for domains that can be counted almost without noise."""
         groups, raw = len(self.plan_of(best()).groupings[-1]), replace(best().settings, smooth=False)
         cells = self.schema.domain_size(self.schema.coded)
@@ -274,36 +320,37 @@ class Candidates:
 
     def _worth_adding(self, choice: Choice) -> bool:
         """Whether rows may be worth adding to the support: some are, or stand-ins have rows that are out of reach."""
-        if choice.settings.extra:
-            return True
-        return out_of_reach(self.levels[-1], self.schema, choice.parts) > LEAST_OUT_OF_REACH
+        return bool(choice.settings.extra) or self.out_of_reach(choice.parts) > LEAST_OUT_OF_REACH
 
-    def _shares_above(self, best: Callable[[], Choice], depth: int) -> Iterator[Change]:
-        free = 1 - sum((share for k, (share, _) in enumerate(best().above) if k != depth), Fraction(0))
+    def out_of_reach(self, parts: Sequence[Columns]) -> float:
+        """The mean, over parts and stand-ins, of the share of rows in cells that no remaining public row is in."""
+        shares = []
+        for level, columns in product(self.levels[-1], parts):
+            part, stand_in = Marginal.of(self.schema, columns), level.stand_in
+            seen = np.zeros(part.n_cells, np.bool_)
+            seen[part.cells(self.schema, stand_in.public.prior.codes)] = True
+            mine = ~np.isin(level.group, level.left_out)
+            shares.append(float(np.mean(~seen[part.cells(self.schema, stand_in.codes)[mine]])) if mine.any() else 0.0)
+        return float(np.mean(shares)) if shares else 0.0
+
+    def _shares_above(self, best: Best, depth: int) -> Iterator[Change]:
+        free = best().left_for(depth)
         for share in SHARES_ABOVE:
-            yield self._above(best, depth, share * free, self._worth_asking(best(), depth, share * free))
-
-    def _above(self, best: Callable[[], Choice], depth: int, share: Fraction, parts: tuple[Columns, ...]) -> Change:
-        above = list(best().above)
-        above[depth] = share, parts
-        words = f"{many(len(parts), 'table')} for {share} of the budget" if parts else "nothing"
-        return f"level {depth + 1}: {words}", replace(best(), above=tuple(above))
+            yield _above(best(), depth, share * free, self._worth_asking(best(), depth, share * free))
 
     def _worth_asking(self, choice: Choice, depth: int, share: Fraction) -> tuple[Columns, ...]:
         """The parts that are worth most, given the sums of deeper levels' answers, which cost nothing more."""
-        known = self.known(choice, depth)
+        known = self._known(choice, depth)
         weight = {1: max(len(self.single) - 1, 1), 2: 1}  # a one-way part is in all of its column's pairs
 
         def variance(parts: tuple[Columns, ...]) -> float:
-            above = list(choice.above)
-            above[depth] = share, parts
-            return self._variance(replace(choice, above=tuple(above)), depth)
+            return self._variance(choice.asking_above(depth, share, parts), depth)
 
         candidates = self.single + self._small_pairs(depth, variance(self.single[:1]))
         most = -1.0
         best: tuple[Columns, ...] = ()
         for number in NUMBERS_ABOVE:
-            noise = variance(candidates[:number]) * self.per_row_squared(depth)
+            noise = variance(candidates[:number]) * self._per_row_squared(depth)
             gains = {
                 part: weight[len(part)] * predicted_gain(self._off_by(depth, part), noise, known.get(part, np.inf))
                 for part in candidates
@@ -314,7 +361,7 @@ class Candidates:
                 most, best = worth, parts
         return best
 
-    def known(self, choice: Choice, depth: int) -> dict[Columns, float]:
+    def _known(self, choice: Choice, depth: int) -> dict[Columns, float]:
         """Noise variances, in a level's shares, of the parts of deeper levels once their counts are added up."""
         precision: dict[Columns, float] = {}
         for question in self.plan_of(replace(choice, everybody=False)).questions:
@@ -322,7 +369,7 @@ class Candidates:
                 below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[depth]))
                 for part in (each for each in question.parts if isinstance(each, Marginal)):
                     known = precision.get(part.columns, 0.0)
-                    precision[part.columns] = known + 1 / (question.variance * below * self.per_row_squared(depth))
+                    precision[part.columns] = known + 1 / (question.variance * below * self._per_row_squared(depth))
         return {columns: 1 / each for columns, each in precision.items()}
 
     def _small_pairs(self, depth: int, variance: float) -> tuple[Columns, ...]:
@@ -335,16 +382,16 @@ class Candidates:
 
     def _best_parts(self, gains: dict[Columns, float], number: int) -> tuple[Columns, ...]:
         """The parts with the largest gains, at most `number`; two-way tables have at most `MOST_CELLS` cells in all."""
-        taken: list[Columns] = []
+        parts: list[Columns] = []
         room = MOST_CELLS
         for part in sorted(gains, key=lambda part: -gains[part]):
             size = self.schema.domain_size(part) if len(part) > 1 else 0
-            if len(taken) < number and size <= room:
-                taken.append(part)
+            if len(parts) < number and size <= room:
+                parts.append(part)
                 room -= size
-        return tuple(taken)
+        return tuple(parts)
 
-    def _settings(self, best: Callable[[], Choice], name: str, values: Sequence[float | str]) -> Iterator[Change]:
+    def _settings(self, best: Best, name: str, values: Sequence[float | str]) -> Iterator[Change]:
         for value in values:
             changed: dict[str, Any] = {name: value}
             words = value if isinstance(value, str) else f"{value:g}"
@@ -354,7 +401,7 @@ class Candidates:
         """Number of rows of a level's typical group."""
         return float(np.median(np.concatenate([level.rows for level in self.levels[depth]])))
 
-    def per_row_squared(self, depth: int) -> float:
+    def _per_row_squared(self, depth: int) -> float:
         """The factor from the variance of a count to that of a share: the mean of 1 / rows^2."""
         return float(np.mean([np.mean(level.rows**-2.0) for level in self.levels[depth]]))
 
@@ -364,9 +411,9 @@ class Candidates:
         questions = self.plan_of(replace(choice, weighted=False, everybody=False)).questions
         return next(each.variance for each in questions if each.level == depth and not each.is_total)
 
-    def noise_in_shares(self, choice: Choice) -> float:
+    def _noise_in_shares(self, choice: Choice) -> float:
         """The same at the last level, as a variance of shares."""
-        return self._variance(choice) * self.per_row_squared(-1)
+        return self._variance(choice) * self._per_row_squared(-1)
 
     def _off_by(self, depth: int, columns: Columns) -> Floats:
         if (depth, columns) not in self._off:
@@ -381,6 +428,82 @@ class Candidates:
             parts.append(np.concatenate([truth - prior for truth, prior in both]))
         return np.concatenate(parts, axis=1)
 
+    # ---------------------------------------------------------------- targets
+
+    def _for_targets(self, best: Best) -> Iterator[Iterator[Change]]:
+        """Changes of the best choice so far that spend on targets."""
+        depth = len(self.levels) - 1
+        if best().total < 1:
+            for words, parts in self._sets_of_targets().items():
+                yield self._more_often(best, words, parts)
+        if best().total < 1 and best().favoured:
+            yield self._nothing_else(best)
+            if best().parts:
+                yield self._other_times(best, TIMES)
+                yield self._other_times(best, TIMES[::-1])
+        for above in reversed(range(depth)):
+            if own := self._targets_parts(above):
+                yield self._targets_above(best, above, own)
+
+    def _targets_parts(self, depth: int) -> tuple[Part, ...]:
+        """The parts that tell what the targets name at a level."""
+        assert self.rehearsal.wanted is not None
+        by = set(self.nest[depth])
+        return tuple(dict.fromkeys(each.part for each in self.rehearsal.wanted.wanted if set(each.by) == by))
+
+    def _sets_of_targets(self) -> dict[str, tuple[Part, ...]]:
+        """Different sets of parts that tell what the targets name at the last level, without parts of many cells."""
+        own = self._targets_parts(len(self.levels) - 1)
+        names = dict.fromkeys(name for part in own for name in part.columns)
+        single: tuple[Part, ...] = tuple(Marginal.of(self.schema, [name]) for name in names)
+        small: list[Part] = []
+        for part in sorted(own, key=lambda part: part.n_cells):
+            if sum(each.n_cells for each in (*small, part)) <= MOST_CELLS:
+                small.append(part)
+        tables = tuple(part for part in own if part in small)
+        words: dict[tuple[Part, ...], str] = {}
+        for parts, what in ((tables, "tables"), (single, "columns"), ((*tables, *single), "tables and columns")):
+            words.setdefault(tuple(dict.fromkeys(parts)), f"the targets' {what}")
+        return {what: parts for parts, what in words.items() if parts}
+
+    def _more_often(self, best: Best, words: str, parts: tuple[Part, ...]) -> Iterator[Change]:
+        """A set of parts with larger shares: from a few times as large, or from as much as another set has now."""
+        now = best().times if best().favoured else Fraction(1)
+        for times in LONG_STEPS if now == 1 else (now,):
+            changed = replace(best().favouring(len(self.levels) - 1, parts), times=times)
+            yield f"{times} times the share for {words}", changed
+
+    def _other_times(self, best: Best, steps: Sequence[Fraction]) -> Iterator[Change]:
+        now, up = best().times, steps[0] < steps[-1]
+        for times in steps:
+            if times > now if up else times < now:
+                yield f"{times} times the share for the targets", replace(best(), times=times)
+
+    def _nothing_else(self, best: Best) -> Iterator[Change]:
+        """Only what tells the targets, if that also tells the numbers of rows."""
+        if best().total or any(part.covers for part in best().favoured):
+            yield "nothing but the targets", replace(best(), parts=())
+
+    def _targets_above(self, best: Best, depth: int, parts: tuple[Part, ...]) -> Iterator[Change]:
+        """The targets of a level above the last, for a share of the budget that tells more than sums of deeper answers.
+
+        Some part must have less noise than the sums of deeper levels' answers, which cost nothing more.
+        """
+        free = best().left_for(depth)
+        for share in TARGETS_ABOVE:
+            changed = best().asking_above(depth, share * free, best().above[depth][1]).favouring(depth, parts)
+            known, factor = self._known(changed, depth), self._per_row_squared(depth)
+            questions = self.plan_of(replace(changed, everybody=False)).questions
+            asked = [each for each in questions if each.level == depth]
+            noise = {part: question.variance * factor for question in asked for part in question.parts}
+            if any(noise[part] < known.get(part.columns, math.inf) for part in parts):
+                yield f"level {depth + 1}: {many(len(parts), 'target')} for {share * free} of the budget", changed
+
+
+def _above(choice: Choice, depth: int, share: Fraction, parts: tuple[Columns, ...]) -> Change:
+    words = f"{many(len(parts), 'table')} for {share} of the budget" if parts else "nothing"
+    return f"level {depth + 1}: {words}", choice.asking_above(depth, share, parts)
+
 
 def laws_within(budget: Budget) -> tuple[NoiseLaw | None, ...]:
     """The laws worth trying; None is the usual one. Under zCDP, Laplace noise only doubles the variance."""
@@ -391,39 +514,3 @@ def with_least_noise(candidates: Candidates, choice: Choice) -> Choice:
     """The choice with the law under which the counts of its last question have the least variance."""
     choices = [replace(choice, law=law) for law in laws_within(candidates.plan_of(choice).budget)]
     return min(choices, key=lambda each: candidates.plan_of(each).questions[-1].variance)
-
-
-def predicted_best(candidates: Candidates, best: Callable[[], Choice]) -> Iterator[Change]:
-    """As many one-way tables as are predicted to leave the least error with the noise of the best choice so far."""
-    choices = [with_one_way(candidates, best(), number) for number in sorted(set(candidates.numbers()))]
-    left = []
-    for each in choices:
-        asked = [candidates.single.index(part) for part in each.parts if len(part) == 1]
-        noise = candidates.noise_in_shares(each)
-        left.append(predicted_rest(candidates.moments, candidates.cells, noise, asked))
-    found = choices[int(np.argmin(left))]
-    if set(found.parts) != set(best().parts):
-        number = sum(len(part) == 1 for part in found.parts)
-        yield f"{many(number, 'one-way table')} predicted to be best", found
-
-
-def with_one_way(candidates: Candidates, choice: Choice, number: int) -> Choice:
-    """The choice with this many one-way tables, those that tell most at its noise."""
-    pairs = tuple(part for part in choice.parts if len(part) > 1)
-    any_ones = replace(choice, parts=candidates.single[:number] + pairs)  # the noise depends on their number only
-    noise = candidates.noise_in_shares(any_ones)
-    kept = telling_parts(candidates.moments, candidates.cells, noise, number)
-    return replace(choice, parts=tuple(candidates.single[k] for k in sorted(kept)) + pairs)
-
-
-def out_of_reach(levels: Sequence[StandInLevel], schema: Schema, parts: Sequence[Columns]) -> float:
-    """The mean, over parts and stand-ins, of the share of rows in cells that no remaining public row is in."""
-    found = []
-    for level in levels:
-        for columns in parts:
-            part, stand_in = Marginal.of(schema, columns), level.stand_in
-            seen = np.zeros(part.n_cells, np.bool_)
-            seen[part.cells(schema, stand_in.public.prior.codes)] = True
-            mine = ~np.isin(level.group, level.left_out)
-            found.append(float(np.mean(~seen[part.cells(schema, stand_in.codes)[mine]])) if mine.any() else 0.0)
-    return float(np.mean(found)) if found else 0.0

@@ -93,9 +93,9 @@ class Effort:
             self.progress(self.what, 1, 1)
 
 
-def _check(name: str, given: object, meaning: str) -> None:
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given < math.inf:
-        raise PradeError(f"{name} is {given!r}: give {meaning}")
+def _check(name: str, value: object, meaning: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise PradeError(f"{name} is {value!r}: give {meaning}")
 
 
 def work_of(plan: Plan, settings: Settings, groups: Groups, rows: int, scored: int, pairs: int) -> float:
@@ -108,13 +108,9 @@ def work_of(plan: Plan, settings: Settings, groups: Groups, rows: int, scored: i
         fitted = scored if number == len(plan.levels) - 1 else there
         seconds += fitted * _one_fit(parts, support)
         if settings.smooth:
-            seconds += sum(_how_groups_differ(block.stop - block.start, there) for block in blocks_of(parts))
+            smoothed = [block.stop - block.start for block in blocks_of(parts)]  # cells, of which groups differ
+            seconds += sum(A_ROTATION * EIGENVECTORS * cells**3 + A_DEVIATION * there * cells for cells in smoothed)
     return seconds / AT_ONCE
-
-
-def _how_groups_differ(cells: int, groups: int) -> float:
-    """Processor seconds of the fit to one block of smoothed cells."""
-    return A_ROTATION * EIGENVECTORS * cells**3 + A_DEVIATION * groups * cells
 
 
 def _one_fit(parts: Sequence[Part], rows: int) -> float:

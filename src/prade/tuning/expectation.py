@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -94,31 +95,33 @@ def _quantile(degrees: int) -> float:
     return float(stdtrit(degrees, ndtr(1.0)))
 
 
+def expected_in_groups(errors: Sequence[Floats], public: Sequence[Floats], groups: int) -> Expected:
+    """What to expect of errors and of the public table's, one array [draws of noise, groups] for each table."""
+    error, error_spread = expected_in_another(errors, groups)
+    _, spread = expected_in_another([before - after for before, after in zip(public, errors, strict=True)], groups)
+    prior = float(np.mean([each.mean() for each in public]))
+    return Expected(round(error, 6), round(spread, 6), round(prior, 6), error_spread=round(error_spread, 6))
+
+
 def expected_of_targets(rehearsal: Rehearsal, plan: Plan, settings: Settings, seeds: Sequence[int]) -> Expected:
     """The error of two-way tables, and those of everything wanted, with noise and groups that chose no plan."""
-    wanted = rehearsal.wanted
-    assert wanted is not None
+    assert rehearsal.wanted is not None
     stand_ins = range(len(rehearsal.stand_ins))
-    made = [
+    both = [
         [rehearsal.both_errors(plan, settings, seed=seed, stand_in=k, fresh=True) for seed in seeds] for k in stand_ins
     ]
     public = [rehearsal.both_public_errors(k, fresh=True) for k in stand_ins]
-    groups = len(plan.groupings[-1])
-    errors = [np.stack([distances for distances, _ in each]) for each in made]
-    error, error_spread = expected_in_another(errors, groups)
-    _, spread = expected_in_another([public[k][0][None] - errors[k] for k in stand_ins], groups)
     targets = []
-    for number, each in enumerate(wanted.wanted):
-        one = [
-            np.unique(
-                rehearsal.targets_of(k).above[number][list(rehearsal.groups_of(k, fresh=True))], return_index=True
-            )
-            for k in stand_ins
-        ]
-        tables = [np.stack([found[1][first, number] for found in made[k]]) for k, (_, first) in enumerate(one)]
-        found, off = expected_in_another(tables, len(plan.groups.level(each.by)))
-        prior = float(np.mean([public[k][1][first, number].mean() for k, (_, first) in enumerate(one)]))
-        targets.append(TargetError(each.words, each.level, round(found, 6), round(off, 6), round(prior, 6)))
-    prior = float(np.mean([each[0].mean() for each in public]))
-    rounded = round(error, 6), round(spread, 6), round(prior, 6)
-    return Expected(*rounded, error_spread=round(error_spread, 6), targets=tuple(targets))
+    for number, each in enumerate(rehearsal.wanted.wanted):
+        tables, priors = [], []
+        for k in stand_ins:  # groups of one parent share the errors of its level
+            above = rehearsal.targets_of(k).above[number][list(rehearsal.groups_of(k, fresh=True))]
+            first = np.unique(above, return_index=True)[1]
+            tables.append(np.stack([wanted[first, number] for _, wanted in both[k]]))
+            priors.append(public[k][1][first, number].mean())
+        error, off = expected_in_another(tables, len(plan.groups.level(each.by)))
+        prior = float(np.mean(priors))
+        targets.append(TargetError(each.words, each.level, round(error, 6), round(off, 6), round(prior, 6)))
+    errors = [np.stack([distances for distances, _ in each]) for each in both]
+    expected = expected_in_groups(errors, [distances[None] for distances, _ in public], len(plan.groupings[-1]))
+    return replace(expected, targets=tuple(targets))

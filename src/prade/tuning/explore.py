@@ -34,18 +34,17 @@ from prade.core.numbers import exact, readable
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan, columns_left_out
-from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.protection import meaning, weakness
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Choice, laws_within
-from prade.tuning.closer_look import CloserLook, LevelError, Look, Place
+from prade.tuning.closer_look import CloserLook, Look
 from prade.tuning.effort import Effort, work_of
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.stand_ins import WORDS
-from prade.tuning.tune import ONE_TABLE, SAME_GROUPS, Tuned, Tuner
+from prade.tuning.tune import Tuned, Tuner, limits_of
 
 WHOLE = 2  # times the effort of one budget: what several budgets take together
 FIRST = 1 / 3  # of the whole effort is for the budget that is searched first: the others start from what it finds
@@ -90,24 +89,16 @@ def explore(
     tuner = Tuner(task, rows, bias=bias, seed=seed, execution=execution)
     closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
     files = table.hashed_files
-    rehearsed = [
-        replace(each, tuned=replace(each.tuned, plan=each.tuned.plan.with_public(files)))
-        for each in _all_rehearsed(tuner, closer, in_order, whole)
-    ]
-    return Exploration(task, tuple(rehearsed), closer, files, len(rows))
+    rehearsed = _all_rehearsed(tuner, closer, in_order, whole)
+    signed = [replace(each, tuned=replace(each.tuned, plan=each.tuned.plan.with_public(files))) for each in rehearsed]
+    return Exploration(task, tuple(signed), closer, files, len(rows))
 
 
 # ---------------------------------------------------------------------- budgets, one after the other
 
 
 def budgets_of(task: Task, budgets: Sequence[Budget | Number]) -> list[Budget]:
-    """The budgets, of the task's kind, from the smallest to the largest; none may come twice.
-
-    >>> from prade import Column, Schema
-    >>> task = Task("survey", Schema([Column("AGE", "numeric", edges=[18])]), Budget.approx(1, "1e-9"))
-    >>> budgets_of(task, [3, "0.1"])
-    [Budget.approx('1/10', '1/1000000000'), Budget.approx('3', '1/1000000000')]
-    """
+    """The budgets, of the task's kind, from the smallest to the largest; none may come twice."""
     if isinstance(budgets, str) or not isinstance(budgets, Sequence) or not budgets:
         raise PradeError(f"budgets is {budgets!r}: give a list, such as [0.1, 1, 10]")
     kind, rest = task.budget.kind, task.budget.amounts[1:]
@@ -128,11 +119,7 @@ def symbol(budget: Budget) -> str:
 
 
 def order_of(number: int) -> Iterator[tuple[int, int | None]]:
-    """The order in which ascending budgets are searched, each with the neighbour that it starts from.
-
-    >>> list(order_of(5))
-    [(2, None), (3, 2), (4, 3), (1, 2), (0, 1)]
-    """
+    """The order in which ascending budgets are searched, each with the neighbour that it starts from."""
     middle = number // 2
     yield middle, None
     yield from ((k, k - 1) for k in range(middle + 1, number))
@@ -148,31 +135,17 @@ def _all_rehearsed(tuner: Tuner, closer: CloserLook, budgets: Sequence[Budget], 
         effort = replace(whole, allowed=share, what=f"rehearsing {symbol(budget)} {readable(budget.amounts[0])}")
         start: Choice | None = None
         if neighbour is not None:  # answers that stay raw at a budget need not be good enough for that at a smaller one
-            tuned = rehearsed[neighbour].tuned
-            start = tuned.found if number > neighbour else tuned.smoothed
+            near = rehearsed[neighbour].tuned
+            start = near.best if number > neighbour else near.smoothed
         tuned = tuner.tune(budget, effort, start, noise=len(rehearsed))
-        rehearsed[number] = Rehearsed.of(tuner.rehearsal, closer, tuned)
-        look = _work_of_look(tuner.rehearsal, tuned.plan)
+        plan, rehearsal = tuned.plan, tuner.rehearsal
+        rehearsed[number] = Rehearsed(tuned, closer.at(plan), _at_risk(rehearsal, plan), _too_small(rehearsal, plan))
+        look = sum(  # the estimates of all groups of every stand-in
+            work_of(plan, tuned.settings, each.groups, len(each.public), len(each.groups), 0)
+            for each in rehearsal.stand_ins
+        )
         done, looking = done + tuned.effort + look, max(looking, look)
     return [rehearsed[number] for number in range(len(budgets))]
-
-
-def _work_of_look(rehearsal: Rehearsal, plan: Plan) -> float:
-    """The work of a closer look: the estimates of all groups of every stand-in."""
-    settings = plan.settings or Settings()
-    return sum(
-        work_of(plan, settings, each.groups, len(each.public), len(each.groups), 0) for each in rehearsal.stand_ins
-    )
-
-
-def off_per_doubling(budgets: tuple[Fraction, Fraction], errors: tuple[float, float]) -> float:
-    """By which share each doubling of the budget lowers the error, from one budget to a larger one.
-
-    >>> off_per_doubling((Fraction(1), Fraction(4)), (0.4, 0.1))
-    0.5
-    """
-    (small, large), (before, after) = budgets, errors
-    return 1 - (after / before) ** (1 / math.log2(large / small)) if before > 0 else 0.0
 
 
 def elbow(
@@ -185,17 +158,18 @@ def elbow(
     """
     if not any(worthwhile):
         return None, "At none of these budgets is the result expected to be better than the public table alone."
-    *smaller, last = zip(amounts, errors, strict=True)
-    if not smaller:
+    if len(amounts) == 1:
         return None, ""
-    for k, (amount, error) in enumerate(smaller):
-        further = zip(amounts[k + 1 :], errors[k + 1 :], strict=True)
-        most = max(off_per_doubling((amount, larger), (error, after)) for larger, after in further)
-        if worthwhile[k] and most < LITTLE:
-            share = round(100 * most)
+    points = list(zip(amounts, errors, strict=True))
+    for k, (amount, error) in enumerate(points[:-1]):
+        off = [
+            1 - (after / error) ** (1 / math.log2(more / amount)) if error else 0.0 for more, after in points[k + 1 :]
+        ]
+        if worthwhile[k] and max(off) < LITTLE:
+            share = round(100 * max(off))
             bought = f"you pay twice the budget for at most {share} % less error" if share > 0 else "the error stays"
             return k, f"Beyond {name} = {readable(amount)}, {bought}."
-    largest = f"{name} = {readable(last[0])}"
+    largest = f"{name} = {readable(amounts[-1])}"
     if not any(worthwhile[:-1]):
         return None, f"Only at {largest} is the result expected to be better than the public table."
     return None, (
@@ -207,73 +181,58 @@ def elbow(
 # ---------------------------------------------------------------------- what comes out
 
 
-@dataclass(frozen=True)
-class Affected:
-    """How many groups something happens to, of how many, and what it is."""
-
-    groups: float
-    of: int
-    words: str
-
-
 @dataclass(frozen=True, eq=False)
 class Rehearsed:
-    """One budget: its plan, with the error to expect, and a closer look at what the plan makes of the stand-ins."""
+    """One budget: its plan, with the error to expect, and a closer look at what the plan makes of the stand-ins.
+
+    `risk` is about groups whose number of rows is far off, `too_small` about stand-in groups with more noise than rows
+    in an average cell: how many groups, of how many, in words.
+    """
 
     tuned: Tuned
     look: Look
-    risk: Affected  # groups whose number of rows is far off
-    too_small: Affected  # stand-in groups with more noise than rows in an average cell
-
-    @classmethod
-    def of(cls, rehearsal: Rehearsal, closer: CloserLook, tuned: Tuned) -> Rehearsed:
-        """What a search has found, looked at."""
-        plan = tuned.plan
-        return cls(tuned, closer.at(plan), _at_risk(rehearsal, plan), _too_small(rehearsal, plan))
+    risk: dict[str, Any]
+    too_small: dict[str, Any]
 
     @property
-    def budget(self) -> Budget:
-        """What the plan spends."""
-        return self.tuned.plan.budget
+    def amount(self) -> Fraction:
+        """The number that budgets differ in."""
+        return self.tuned.plan.budget.amounts[0]
 
     @property
     def tables(self) -> int:
         """How many tables are measured; numbers of rows are none."""
         return sum(len(question.parts) for question in self.tuned.plan.questions if not question.is_total)
 
-    @property
-    def by_level(self) -> tuple[LevelError, ...]:
-        """The errors of all levels, from coarse to fine; that of the last level is the expected error."""
-        expected, name = self.tuned.expected, self.tuned.plan.levels[-1].name
-        return *self.look.above, LevelError(name, expected.error, expected.error_spread, expected.prior)
 
-
-def _at_risk(rehearsal: Rehearsal, plan: Plan) -> Affected:
+def _at_risk(rehearsal: Rehearsal, plan: Plan) -> dict[str, Any]:
     """Groups of the plan whose number of rows will be far off."""
     groups = len(plan.groupings[-1])
     if rehearsal.bias is None:
-        return Affected(0, groups, "Numbers of rows have no part in the error.")
+        return {"groups": 0, "of": groups, "words": "Numbers of rows have no part in the error."}
     number = float(round(rehearsal.rehearsed_risk(plan) * groups, 2))
     far = f"a number of rows that is off by {rehearsal.bias} or more"
-    return Affected(number, groups, f"About {number:,.0f} of {many(groups, 'group')} will have {far}.")
+    words = f"About {number:,.0f} of {many(groups, 'group')} will have {far}."
+    return {"groups": number, "of": groups, "words": words}
 
 
-def _too_small(rehearsal: Rehearsal, plan: Plan) -> Affected:
+def _too_small(rehearsal: Rehearsal, plan: Plan) -> dict[str, Any]:
     """Stand-in groups with fewer rows in an average measured cell than the standard deviation of its noise."""
     last = len(plan.levels) - 1
-    asked = [question for question in plan.questions if question.level == last and not question.is_total]
+    measured = [question for question in plan.questions if question.level == last and not question.is_total]
     rows = np.concatenate([each.rows for each in rehearsal.stand_ins])
-    if not asked:
-        return Affected(0, len(rows), "No table is measured in single groups: only their numbers of rows are.")
-    cells = sum(question.cells for question in asked)
-    per_cell = rows * sum(len(question.parts) for question in asked) / cells
-    noise = sum(question.cells * question.variance**0.5 for question in asked) / cells
+    if not measured:
+        words = "No table is measured in single groups: only their numbers of rows are."
+        return {"groups": 0, "of": len(rows), "words": words}
+    cells = sum(question.cells for question in measured)
+    per_cell = rows * sum(len(question.parts) for question in measured) / cells
+    noise = sum(question.cells * question.variance**0.5 for question in measured) / cells
     number = int(np.sum(per_cell < noise))
     words = (
         f"{number:,} of {many(len(rows), 'stand-in group')} have fewer rows in an average measured cell than the "
         f"standard deviation of its noise ({noise:,.0f}): their tables mostly follow the public table."
     )
-    return Affected(number, len(rows), words)
+    return {"groups": number, "of": len(rows), "words": words}
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,31 +254,25 @@ class Exploration:
         return [each.tuned.plan for each in self.rehearsed]
 
     @property
-    def places(self) -> tuple[Place, ...]:
-        """A few stand-in groups of different sizes."""
-        return self.closer.places
-
-    @property
     def elbow(self) -> tuple[int | None, str]:
         """The number of the budget beyond which more budget buys little, and a sentence."""
         tuned = [each.tuned for each in self.rehearsed]
-        amounts = [each.budget.amounts[0] for each in self.rehearsed]
         errors, worthwhile = [each.expected.error for each in tuned], [each.worthwhile for each in tuned]
-        return elbow(amounts, errors, worthwhile, symbol(self.task.budget))
+        return elbow([each.amount for each in self.rehearsed], errors, worthwhile, symbol(self.task.budget))
 
     def table(self) -> list[dict[str, Any]]:
         """One row per budget, as `prade plan` prints it."""
         rows = []
         for each in self.rehearsed:
-            expected = each.tuned.expected
+            expected, risk = each.tuned.expected, each.risk
             rows.append(
                 {
-                    symbol(each.budget): readable(each.budget.amounts[0]),
+                    symbol(self.task.budget): readable(each.amount),
                     "expected error": f"{expected.error:.3f} ± {expected.error_spread:.3f}",
                     "public baseline": f"{expected.prior:.3f}",
                     "improvement": f"{expected.prior - expected.error:.3f} ± {expected.spread:.3f}",
                     "tables measured": str(each.tables),
-                    "groups at risk": f"{each.risk.groups:.0f} of {each.risk.of:,}",
+                    "groups at risk": f"{risk['groups']:.0f} of {risk['of']:,}",
                     "worth it": "yes" if each.tuned.worthwhile else "no",
                 }
             )
@@ -339,81 +292,75 @@ class Exploration:
         """
         array = array or listed
         recommended, words = self.elbow
-        column_prior, pair_prior = self.closer.prior
-        names, groups = ["+".join(by) or "all" for by in self.task.levels], self.plans[-1].groups
+        closer, rehearsal, levels = self.closer, self.closer.rehearsal, self.task.levels
+        column_prior, pair_prior = closer.prior
+        how, *caveats = _sentences(WORDS[rehearsal.kind])
+        stand_ins, groups = rehearsal.stand_ins, sum(len(each.groups) for each in rehearsal.stand_ins)
         return {
             "dataset": self.task.dataset,
             "symbol": symbol(self.task.budget),
             "levels": [
-                {"name": name, "groups": len(groups.level(by))}
-                for name, by in zip(names, self.task.levels, strict=True)
+                {"name": "+".join(by) or "all", "groups": len(self.plans[-1].groups.level(by))} for by in levels
             ],
-            "columns": [self.task.schema[name].described() for name in self.closer.names],
+            "columns": [self.task.schema[name].described() for name in closer.names],
             "public": {
                 "rows": self.public_rows,
                 "files": [] if self.public is None else [Path(file).name for file in self.public.files],
             },
             "unit": self.task.unit.promise(),
-            "rehearsal": self._rehearsal(),
-            "caveats": self._caveats(),
+            "rehearsal": f"{how} There were {many(len(stand_ins), 'table')} of stand-ins with {many(groups, 'group')}.",
+            "caveats": [*caveats, *limits_of(rehearsal), *self._unfinished()],
             "elbow": words or None,
             "recommended": recommended,
             "budgets": [self._budget(each, output, array) for each in self.rehearsed],
             "column_prior": _rounded(column_prior),
             "pair_prior": array(pair_prior),
-            "places": [{"label": place.label, "rows": place.rows} for place in self.places],
+            "places": [{"label": place.label, "rows": place.rows} for place in closer.places],
             "tables": [
                 {
                     "truth": array(place.truth[None]),
                     "public": array(place.public[None]),
                     "budgets": [
-                        {name: array(shares[None]) for name, shares in vars(each.look.tables[number]).items()}
+                        {name: array(shares[None]) for name, shares in each.look.tables[number].items()}
                         for each in self.rehearsed
                     ],
                 }
-                for number, place in enumerate(self.places)
+                for number, place in enumerate(closer.places)
             ],
         }
 
-    def _rehearsal(self) -> str:
-        """How the stand-ins were made: the first sentence of what the advice says, and their numbers."""
-        rehearsal = self.closer.rehearsal
-        groups = sum(len(each.groups) for each in rehearsal.stand_ins)
-        tables = many(len(rehearsal.stand_ins), "table")
-        return f"{_sentences(WORDS[rehearsal.kind])[0]} There were {tables} of stand-ins with {many(groups, 'group')}."
-
-    def _caveats(self) -> list[str]:
-        rehearsal = self.closer.rehearsal
-        caveats = _sentences(WORDS[rehearsal.kind])[1:]
-        if not rehearsal.apart:
-            caveats.append(SAME_GROUPS)
-        if len(rehearsal.stand_ins) == 1:
-            caveats.append(ONE_TABLE)
+    def _unfinished(self) -> list[str]:
+        """At which budgets the search ended before its end, and why."""
+        caveats = []
         for why, more, time_was_up in (
             ("The time was up before every candidate was tried", "seconds", True),
             ("Not every candidate was tried", "effort", False),
         ):
-            tuned = [each.tuned for each in self.rehearsed]
-            hurried = [each for each in tuned if not each.finished and each.time_was_up == time_was_up]
+            hurried = [
+                readable(each.amount)
+                for each in self.rehearsed
+                if not each.tuned.finished and each.tuned.time_was_up == time_was_up
+            ]
             if hurried:
-                amounts = ", ".join(readable(each.plan.budget.amounts[0]) for each in hurried)
-                name = symbol(self.task.budget)
-                caveats.append(f"{why} at {name} = {amounts}: more {more} may find better plans.")
+                at = f"{symbol(self.task.budget)} = {', '.join(hurried)}"
+                caveats.append(f"{why} at {at}: more {more} may find better plans.")
         return caveats
 
     def _budget(self, each: Rehearsed, output: str | PathLike[str], array: Array) -> dict[str, Any]:
-        tuned, plan, path = each.tuned, each.tuned.plan, plan_file(output, each.budget)
+        tuned, plan = each.tuned, each.tuned.plan
+        path = plan_file(output, plan.budget)
         expected = asdict(tuned.expected)
         del expected["advice"]
+        last = {"error": expected["error"], "spread": expected["error_spread"], "prior": expected["prior"]}
         return {
-            "epsilon": readable(each.budget.amounts[0]),
-            "amount": float(each.budget.amounts[0]),
-            "budget": str(each.budget),
-            "meaning": meaning(each.budget, plan.unit.neighbours),
-            "advice": tuned.advice,
+            "epsilon": readable(each.amount),
+            "amount": float(each.amount),
+            "budget": str(plan.budget),
+            "meaning": meaning(plan.budget, plan.unit.neighbours),
+            "advice": tuned.expected.advice,
             "worthwhile": tuned.worthwhile,
             "expected": {**expected, "gain": round(expected["prior"] - expected["error"], 6)},
-            "by_level": [asdict(level) for level in each.by_level],
+            "by_level": [*each.look.above, {"level": plan.levels[-1].name, **last}],
             "measured": [
                 {
                     "level": plan.levels[question.level].name,
@@ -425,8 +372,8 @@ class Exploration:
             ],
             "tables": each.tables,
             "not_measured": columns_left_out(plan),
-            "risk": {**asdict(each.risk), "bias": self.closer.rehearsal.bias},
-            "too_small": asdict(each.too_small),
+            "risk": {**each.risk, "bias": self.closer.rehearsal.bias},
+            "too_small": each.too_small,
             "column_errors": _rounded(each.look.columns),
             "pair_errors": array(each.look.pairs),
             "file": path.name,

@@ -14,7 +14,6 @@ from itertools import combinations
 
 import numpy as np
 
-from prade.core.errors import WorkloadError
 from prade.data.declare.schema import Schema
 from prade.data.public.information import Information
 
@@ -29,17 +28,15 @@ MOST_CELLS = 1_000
 MOST_TOLD = 0.1
 
 
-def strongest_pairs(information: Information, number: int | None = None, *, least: float = 0.0) -> list[Pair]:
+def strongest_pairs(information: Information, number: int | None = None) -> list[Pair]:
     """The pairs of columns that tell most about each other, the strongest first: `number` of them, or all.
 
-    Pairs with less than `least` nats are left out. Of equally strong pairs the one that the schema has first is first.
+    Of equally strong pairs the one that the schema has first is first.
 
     >>> strongest_pairs(Information(("a", "b", "c"), np.array([[1, 0.2, 0.7], [0.2, 1, 0.3], [0.7, 0.3, 1]])), 2)
     [('a', 'c'), ('b', 'c')]
     """
-    if number is not None and (not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 0):
-        raise WorkloadError(f"number is {number!r}: give how many pairs to take, or None for all")
-    pairs = [pair for pair in combinations(information.columns, 2) if information.between(*pair) >= least]
+    pairs = combinations(information.columns, 2)
     return sorted(pairs, key=lambda pair: -information.between(*pair))[:number]
 
 
@@ -61,8 +58,6 @@ def cliques(
     >>> cliques(schema, known, strongest_pairs(known, 3), most_cells=100)
     [('a', 'b'), ('a', 'c'), ('b', 'c'), ('d',)]
     """
-    if not isinstance(most_cells, (int, np.integer)) or most_cells < 1:
-        raise WorkloadError(f"most_cells is {most_cells!r}: give the most cells that a table may have, 1 or more")
     edges = [(information.index(a), information.index(b)) for a, b in pairs]
     maximal = sorted(maximal_cliques(len(information.columns), edges))
     named = [tuple(information.columns[k] for k in clique) for clique in maximal]
@@ -103,20 +98,18 @@ def maximal_cliques(vertices: int, edges: Iterable[tuple[int, int]]) -> Iterator
     return extended([], set(range(vertices)), set())
 
 
-def independent_columns(information: Information, number: int | None = None, *, most: float = MOST_TOLD) -> Columns:
+def independent_columns(information: Information, number: int | None = None) -> Columns:
     """Columns that tell next to nothing about each other, the most telling first: at most `number`, or all there are.
 
     Columns are taken greedily by what they tell of all columns, sum_b I(a; b) with H(a) among it, unless one already
-    taken has I(a; b) > most * min(H(a), H(b)) with them. A constant column is never taken.
+    taken has I(a; b) > min(H(a), H(b)) / 10 with them. A constant column is never taken.
 
     >>> known = Information(("a", "b", "c"), np.array([[1, 0.8, 0.01], [0.8, 1, 0.02], [0.01, 0.02, 0.5]]))
     >>> independent_columns(known)
     ('b', 'c')
     """
-    if not 0 <= most <= 1:
-        raise WorkloadError(f"most is {most!r}: give a share of a column's entropy, 0 to 1")
     entropy = np.diag(information.nats)
-    close = information.nats > most * np.minimum.outer(entropy, entropy)
+    close = information.nats > MOST_TOLD * np.minimum.outer(entropy, entropy)
     taken: list[int] = []
     for a in np.argsort(-information.nats.sum(axis=0), kind="stable"):
         if entropy[a] > 0 and not close[a, taken].any():

@@ -17,6 +17,7 @@ comparable.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints, PreciseMean, mass_by_group
 from prade.core.errors import names_of
-from prade.core.execution import Execution, cores
+from prade.core.execution import Execution
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Rule
 from prade.data.public.public import Public, kept
@@ -51,6 +52,7 @@ FEWEST_APART = 8  # groups that choose a plan, and as many others that say its e
 DRAWS = 400  # of each group's number of rows: P is then known to within 0.025
 
 
+@dataclass(frozen=True, eq=False)
 class Rehearsal:
     """The stand-ins that a public table offers, and the errors that a plan would make with them.
 
@@ -65,28 +67,17 @@ class Rehearsal:
     >>> ages = Ask(Workload.marginals(data.schema, ["AGE"]))
     >>> levels = [Level("STATE"), Level("PLACE", ages, total="1/10")]
     >>> plan = Plan("people", data.schema, Budget.pure(10), Unit(1), levels, groups)
-    >>> bool(0 < rehearsal.error(plan) < rehearsal.public_error < 2)
+    >>> bool(0 < rehearsal.errors(plan).mean() < rehearsal.public_errors().mean() < 2)
     True
     """
 
-    def __init__(
-        self,
-        kind: Kind,
-        stand_ins: Sequence[StandIn],
-        pairs: Sequence[Pair],
-        *,
-        scored: int = MOST_SCORED,
-        bias: int | None = CONTEST_BIAS,
-        threads: int | None = None,
-        wanted: WantedErrors | None = None,
-    ) -> None:
-        self.kind = kind
-        self.stand_ins = tuple(stand_ins)
-        self.pairs = tuple(pairs)
-        self.scored = scored
-        self.bias = bias
-        self.threads = threads or cores()
-        self.wanted = wanted
+    kind: Kind
+    stand_ins: Sequence[StandIn]
+    pairs: Sequence[Pair]
+    scored: int = MOST_SCORED
+    bias: int | None = CONTEST_BIAS
+    threads: int = 1
+    wanted: WantedErrors | None = None
 
     @classmethod
     def of(
@@ -99,7 +90,7 @@ class Rehearsal:
         pairs: int = MOST_PAIRS,
         bias: int | None = CONTEST_BIAS,
         seed: int = 0,
-        threads: int | None = None,
+        threads: int = 1,
         targets: Sequence[Target] = (),
     ) -> Rehearsal:
         """For a plan with these groups and levels (the columns of each). The seed decides which rows stand in.
@@ -115,22 +106,8 @@ class Rehearsal:
         if not stand_ins:
             raise TooSmall(TOO_SMALL)
         every = chosen_pairs(public.prior.schema.coded, "all")
-        chosen = generator.permutation(len(every))[:pairs]
-        wanted = WantedErrors.of(targets, public)
-        among = [every[k] for k in sorted(chosen)]
-        return cls(kind, stand_ins, among, scored=scored, bias=bias, threads=threads, wanted=wanted)
-
-    def changed(self, stand_ins: Sequence[StandIn], *, threads: int) -> Rehearsal:
-        """The same rehearsal with other stand-ins and another number of threads."""
-        return Rehearsal(
-            self.kind,
-            stand_ins,
-            self.pairs,
-            scored=self.scored,
-            bias=self.bias,
-            threads=threads,
-            wanted=self.wanted,
-        )
+        among = [every[k] for k in sorted(generator.permutation(len(every))[:pairs])]
+        return cls(kind, stand_ins, among, scored, bias, threads, WantedErrors.of(targets, public))
 
     @cached_property
     def apart(self) -> bool:
@@ -151,11 +128,6 @@ class Rehearsal:
 
     # ---------------------------------------------------------------- what comes out
 
-    def error(self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, fresh: bool = False) -> float:
-        """The mean over stand-ins and groups of the error of a plan's estimates."""
-        stand_ins = range(len(self.stand_ins))
-        return mean_of([self.errors(plan, settings, seed=seed, stand_in=k, fresh=fresh) for k in stand_ins])
-
     def errors(
         self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, stand_in: int = 0, fresh: bool = False
     ) -> Floats:
@@ -172,8 +144,8 @@ class Rehearsal:
         chosen, descent = self.stand_ins[stand_in], self._descent(plan, settings, stand_in, seed)
         scored = self.groups_of(stand_in, fresh=fresh)
 
-        def distance(made: GroupEstimate) -> float:
-            return mean_distance(self.truth(stand_in, made.group), made.estimate, self.pairs)
+        def distance(each: GroupEstimate) -> float:
+            return mean_distance(self.truth(stand_in, each.group), each.estimate, self.pairs)
 
         wanted = np.zeros((len(scored), 0))
         if self.wanted is not None:
@@ -196,8 +168,8 @@ class Rehearsal:
         return float(np.mean(risks))
 
     def _descent(self, plan: Plan, settings: Settings | None, stand_in: int, seed: int) -> Descent:
-        chosen, release = self.stand_ins[stand_in], self.release(plan, stand_in, seed)
-        execution = Execution(self.threads)
+        chosen, execution = self.stand_ins[stand_in], Execution(self.threads)
+        release = self.release(plan, stand_in, seed)
         return Descent(release, chosen.public, settings, rough=True, cells=chosen.cells, execution=execution)
 
     def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0, from_tables: RowsFromTables | None = None) -> float:
@@ -242,11 +214,6 @@ class Rehearsal:
         wanted = np.zeros((len(groups), 0)) if self.wanted is None else self.targets_of(stand_in).public_errors(groups)
         return np.array(errors) * chosen.shrink, wanted
 
-    @property
-    def public_error(self) -> float:
-        """The mean error of the public baseline, in the groups that choose a plan."""
-        return mean_of([self.public_errors(stand_in) for stand_in in range(len(self.stand_ins))])
-
     # ---------------------------------------------------------------- targets
 
     def targets_of(self, stand_in: int) -> StandInTargets:
@@ -281,9 +248,15 @@ class Rehearsal:
     # ---------------------------------------------------------------- one trial
 
     def release(self, plan: Plan, stand_in: int = 0, seed: int = 0) -> Release:
-        """What measuring would give if a stand-in were the private table."""
-        chosen = self.stand_ins[stand_in]
-        rehearsed = self._plan(plan, chosen)
+        """What measuring would give if a stand-in were the private table.
+
+        Where its noise shrinks by s, it gets the same plan with a budget of eps / s or rho / s^2.
+        """
+        chosen, power = self.stand_ins[stand_in], 1 if plan.noise_budget.kind == "pure" else 2
+        budget = plan.noise_budget * (1 / chosen.noise**power)
+        rules = [each for each in plan.invariants if isinstance(each, Rule)]  # added rows obey them too
+        what = plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups
+        rehearsed = Plan(*what, invariants=rules, noise=plan.law)
         return Release(Path(), rehearsed, _noisy(rehearsed, chosen, seed))
 
     def truth(self, stand_in: int, group: int) -> Codes:
@@ -291,14 +264,6 @@ class Rehearsal:
         chosen = self.stand_ins[stand_in]
         rows = np.flatnonzero(chosen.group == group)
         return {name: code[rows] for name, code in chosen.codes.items()}
-
-    def _plan(self, plan: Plan, chosen: StandIn) -> Plan:
-        """The same plan for the groups of a stand-in; where noise shrinks by s, a budget of eps / s or rho / s^2."""
-        power = 1 if plan.noise_budget.kind == "pure" else 2
-        budget = plan.noise_budget * (1 / chosen.noise**power)
-        rules = [each for each in plan.invariants if isinstance(each, Rule)]  # added rows obey them too
-        what = plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups
-        return Plan(*what, invariants=rules, noise=plan.law)
 
 
 def mean_of(errors: Sequence[Floats]) -> float:
@@ -311,25 +276,21 @@ def mean_of(errors: Sequence[Floats]) -> float:
 
 def _noisy(plan: Plan, chosen: StandIn, seed: int) -> tuple[tuple[Ints, ...], ...]:
     """Counts with noise: the standard noise of a part depends on seed, level, part and law, whatever else is asked."""
-    finest = plan.groupings[-1]
     noisy = []
     for question in plan.questions:
-        level = plan.groupings[question.level]
-        group = finest.above(level)[chosen.group]
-        noisy.append(
-            tuple(
-                mass_by_group(group, len(level), part.cells(plan.schema, chosen.codes), part.n_cells)
-                + np.rint(_standard(question, part, name, len(level), seed) * float(question.scale)).astype(np.int64)
-                for part, name in zip(question.parts, question.names(), strict=True)
-            )
-        )
+        level, counts = plan.groupings[question.level], []
+        group = plan.groupings[-1].above(level)[chosen.group]
+        for part, name in zip(question.parts, question.names(), strict=True):
+            noise = _standard(question, part, name, len(level), seed) * float(question.scale)
+            cells = part.cells(plan.schema, chosen.codes)
+            counts.append(mass_by_group(group, len(level), cells, part.n_cells) + np.rint(noise).astype(np.int64))
+        noisy.append(tuple(counts))
     return tuple(noisy)
 
 
 def _standard(question: Question, part: Part, name: str, groups: int, seed: int) -> Floats:
     generator = np.random.default_rng([seed, 2, question.level, crc32(name.encode())])
-    shape = groups, part.n_cells
-    return question.law.from_laplace(generator.laplace(size=shape))
+    return question.law.from_laplace(generator.laplace(size=(groups, part.n_cells)))
 
 
 def _noise_of_rows(

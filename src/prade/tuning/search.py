@@ -26,7 +26,7 @@ from prade.planning.plan import Plan
 from prade.planning.settings import Expected
 from prade.tuning.candidates import Candidates, Change, Choice
 from prade.tuning.effort import Effort
-from prade.tuning.expectation import clearly_gain, expected_in_another, expected_of_targets
+from prade.tuning.expectation import clearly_gain, expected_in_groups, expected_of_targets
 from prade.tuning.rehearse import Rehearsal, mean_of
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
@@ -50,10 +50,10 @@ class Draw:
 
 
 class Draws:
-    """The errors of draws, each made once, and the work of all that the search has asked for (`done`).
+    """The errors of draws, each made once, and the work of all that the search has needed (`done`).
 
-    As many as `together` says are rehearsed at a time: the one that is asked for, and those that are expected next.
-    What a search finds does not depend on it.
+    As many as `together` says are rehearsed at a time: the one that is needed, and those that are expected next. What a
+    search finds does not depend on it.
     """
 
     def __init__(
@@ -64,37 +64,37 @@ class Draws:
     ) -> None:
         self._rehearsed, self._work_of, self._together = rehearsed, work, together
         self._errors: dict[Draw, Floats] = {}
-        self._asked: set[Draw] = set()
+        self._needed: set[Draw] = set()
         self._expected: Iterator[Draw] = iter(())
         self.done = 0.0
 
     @property
-    def asked(self) -> int:
-        """How many draws the search has asked for."""
-        return len(self._asked)
+    def needed(self) -> int:
+        """How many draws the search has needed."""
+        return len(self._needed)
 
     def errors(self, draw: Draw) -> Floats:
         """The errors of a draw."""
-        if draw not in self._asked:
+        if draw not in self._needed:
             self.done += self.work([draw])
-            self._asked.add(draw)
+            self._needed.add(draw)
         if draw not in self._errors:
             others = (each for each in self._expected if each not in self._errors and each != draw)
             self.make([draw, *islice(others, self._together() - 1)])
         return self._errors[draw]
 
     def make(self, draws: Iterable[Draw]) -> None:
-        """Rehearse all of these that have not been, which will be asked for."""
+        """Rehearse all of these that have not been, which will be needed."""
         new = [each for each in dict.fromkeys(draws) if each not in self._errors]
         self._errors.update(zip(new, self._rehearsed(new), strict=True))
 
     def expect(self, draws: Iterator[Draw]) -> None:
-        """Say what is likely to be asked for next."""
+        """Say what is likely to be needed next."""
         self._expected = draws
 
     def work(self, draws: Iterable[Draw]) -> float:
-        """The work of those of some draws that were not asked for yet."""
-        return sum(self._work_of(draw) for draw in draws if draw not in self._asked)
+        """The work of those of some draws that were not needed yet."""
+        return sum(self._work_of(draw) for draw in draws if draw not in self._needed)
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,7 @@ class Search:
         self.draws = draws
         self.fresh = 2 * FRESH * seed + FRESH
         self.seed = 2 * FRESH * seed + noise * APART % FRESH
+        self.unseen = self.seed + 2 * MOST_DRAWS  # the first seed of noise that no trial sees
         self.effort = effort
         scored = sum(min(rehearsal.scored, len(stand_in.groups)) for stand_in in rehearsal.stand_ins)
         self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
@@ -171,8 +172,7 @@ class Search:
 
     def or_better(self, other: Search) -> Search:
         """This search, or another one if what that found is better beyond chance, with noise that neither has seen."""
-        errors = self._errors([other.best, self.best], self._seed_compared, self.compared)
-        mean, standard_error = _difference(*errors)
+        mean, standard_error = _difference(*self._errors([other.best, self.best], self.unseen, self.compared))
         return other if mean < -standard_error else self
 
     def climb(self, candidates: Candidates) -> bool:
@@ -199,7 +199,7 @@ class Search:
         return all_tried
 
     def _likely(self, candidates: Candidates, number: int) -> Iterator[Draw]:
-        """The draws of the candidates of a ladder, which are all asked for if none is kept or clearly worse."""
+        """The draws of the candidates of a ladder, which are all needed if none is kept or clearly worse."""
         best, tried = self.best, frozenset(self.tried)
         ladder = next(islice(candidates.ladders(lambda: best), number, None), ())
         new = (choice for _, choice in ladder if choice not in tried)
@@ -221,20 +221,15 @@ class Search:
 
         And whether it is smaller than that, beyond chance.
         """
-        fresh = [self._fresh(stand_in) for stand_in in self.stand_ins]
+        fresh = [self._fresh(stand_in, self.best) for stand_in in self.stand_ins]
         self.draws.make(chain.from_iterable(fresh))
         public = [self.rehearsal.public_errors(stand_in, fresh=True)[None] for stand_in in self.stand_ins]
         errors = [np.stack([self.draws.errors(draw) for draw in draws]) for draws in fresh]
-        groups = len(self.plan_of(self.best).groupings[-1])
-        error, error_spread = expected_in_another(errors, groups)
-        gains = [before - after for before, after in zip(public, errors, strict=True)]
-        _, spread = expected_in_another(gains, groups)
-        prior = float(np.mean([each.mean() for each in public]))
-        expected = Expected(round(error, 6), round(spread, 6), round(prior, 6), error_spread=round(error_spread, 6))
+        worthwhile = clearly_gain([before - after for before, after in zip(public, errors, strict=True)])
+        plan, seeds = self.plan_of(self.best), [draw.seed for draw in fresh[0]]
         if self.rehearsal.wanted is not None:
-            seeds = [draw.seed for draw in fresh[0]]
-            expected = expected_of_targets(self.rehearsal, self.plan_of(self.best), self.best.settings, seeds)
-        return expected, clearly_gain(gains)
+            return expected_of_targets(self.rehearsal, plan, self.best.settings, seeds), worthwhile
+        return expected_in_groups(errors, public, len(plan.groupings[-1])), worthwhile
 
     # ---------------------------------------------------------------- trials
 
@@ -255,8 +250,9 @@ class Search:
             if mean > CLEARLY * standard_error:
                 break
         kept = len(errors) == len(self.stand_ins) and mean < -standard_error
-        if kept and self._must_pay_twice(choice) and not self._beyond_luck(mean, known):
-            kept = self._better_again(choice)
+        if kept and self._must_pay_twice(choice) and not self._beyond_luck(mean, known):  # with other noise too
+            again, its_error = _difference(*self._errors([choice, self.best], self._other_seed))
+            kept = again < -its_error
         if kept:
             self.best, self.errors = choice, errors
             self.smoothed = choice if choice.settings.smooth else self.smoothed
@@ -277,20 +273,10 @@ class Search:
         """Whether a difference is larger than shared noise can explain: early steps towards targets are that large."""
         return self.rehearsal.wanted is not None and mean < -LARGE * mean_of(known)
 
-    def _better_again(self, choice: Choice) -> bool:
-        """Whether it pays with other noise too."""
-        mean, standard_error = _difference(*self._errors([choice, self.best], self._other_seed))
-        return mean < -standard_error
-
     @property
     def _other_seed(self) -> int:
         """The first seed of noise that the trials have not seen."""
         return self.seed + len(self.repeats)
-
-    @property
-    def _seed_compared(self) -> int:
-        """The first seed of noise that no trial sees."""
-        return self.seed + 2 * MOST_DRAWS
 
     def _errors(self, choices: Sequence[Choice], seed: int, repeats: range | None = None) -> list[list[Floats]]:
         """The errors of several choices with all stand-ins, which are all needed: [choices][stand-ins]."""
@@ -307,22 +293,20 @@ class Search:
         first = self.seed if seed is None else seed
         return (Draw(choice, stand_in, first + repeat) for repeat in repeats or self.repeats)
 
-    def _fresh(self, stand_in: int, choice: Choice | None = None) -> list[Draw]:
-        """Draws of a choice, by default the best one, that the search has not seen."""
-        chosen = choice or self.best
-        return [Draw(chosen, stand_in, self.fresh + repeat, fresh=True) for repeat in self.repeats]
+    def _fresh(self, stand_in: int, choice: Choice) -> list[Draw]:
+        """Draws of a choice that the search has not seen."""
+        return [Draw(choice, stand_in, self.fresh + repeat, fresh=True) for repeat in self.repeats]
 
-    def _every(self, choice: Choice, seed: int | None = None) -> Iterator[Draw]:
+    def _every(self, choice: Choice, seed: int | None = None, repeats: range | None = None) -> Iterator[Draw]:
         """The draws of a choice with all stand-ins."""
-        return (draw for stand_in in self.stand_ins for draw in self._draws(choice, stand_in, seed))
+        return (draw for stand_in in self.stand_ins for draw in self._draws(choice, stand_in, seed, repeats))
 
     # ---------------------------------------------------------------- effort
 
     def _affordable(self, needed: float, choice: Choice, times: int = 1) -> bool:
-        """Whether this much may be done, and the last rehearsal after it: of the best choice, or of this one.
+        """Whether this much may be done, and after it the comparison with the rival and the last rehearsal.
 
-        The last one has `times` as many draws as now. Before it, the choice is compared with the rival's, if there is
-        one.
+        The last rehearsal is that of the best choice, or of this one, with `times` as many draws as now.
         """
         last = times * max(self._last(self.best), self._last(choice))
         if self.rival is not None:
@@ -331,8 +315,7 @@ class Search:
 
     def work_compared(self, choice: Choice) -> float:
         """The work of comparing a choice with another."""
-        compared = (self._draws(choice, each, self._seed_compared, self.compared) for each in self.stand_ins)
-        return self.draws.work(draw for draws in compared for draw in draws)
+        return self.draws.work(self._every(choice, self.unseen, self.compared))
 
     def _work_of_trial(self, choice: Choice) -> float:
         """The most work that trying a choice may be."""

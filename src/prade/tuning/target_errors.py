@@ -17,9 +17,8 @@ has too many of them, it is the level's own estimate, which is nearer to the tru
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +27,9 @@ from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.data.declare.groups import Grouping, RecurringGroups
 from prade.data.public.public import Public
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
-from prade.planning.task import Target, Wanted, wanted_of
+from prade.planning.task import Target, wanted_of
 from prade.scoring.evaluation import PublicBaseline
 from prade.tuning.stand_ins import StandIn
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
 
 REST = 0.1  # weight of all two-way tables of the last level beside that of all targets together
 MOST_SUMMED = 400  # groups of a stand-in that are all estimated for the sake of levels above; otherwise only some are
@@ -42,46 +38,20 @@ LEAST_ERROR = 1e-3  # of the public table, to divide by: what it has right to wi
 CellsOfRows = tuple[NDArray[Any], int]  # the cell of each row, and the number of cells
 
 
-@dataclass(frozen=True, eq=False)
-class Numbers:
-    """What the public rows tell about the numbers in a numeric column: the mean in each bin, and one row's spread."""
-
-    centres: Floats
-    deviation: float
-
-    @classmethod
-    def of(cls, public: Public, column: str) -> Numbers:
-        """From the rows that have a number; a bin without rows has the number between its neighbours."""
-        numbers, weights = public.numbers[column], public.prior.weights
-        size, known = public.prior.schema[column].present, ~np.isnan(numbers)
-        if not known.any():
-            return cls(np.zeros(size), 1.0)
-        code, number, weight = public.prior.codes[column][known], numbers[known], weights[known]
-        mass = mass_per_cell(code, weight, size)
-        seen = np.flatnonzero(mass)
-        centres = np.interp(np.arange(size), seen, (mass_per_cell(code, weight * number, size)[seen] / mass[seen]))
-        mean = np.average(number, weights=weight)
-        deviation = float(np.sqrt(np.average((number - mean) ** 2, weights=weight)))
-        return cls(centres, deviation if deviation > 0 else 1.0)
-
-
 class WantedErrors:
     """All that the targets of a task want, with what is needed to score it."""
 
-    def __init__(self, wanted: Sequence[Wanted], schema: Schema, numbers: Mapping[str, Numbers]) -> None:
-        self.wanted = tuple(wanted)
-        self.schema = schema
-        self.numbers = dict(numbers)
+    def __init__(self, targets: Sequence[Target], public: Public) -> None:
+        self.schema = public.prior.schema
+        self.wanted = wanted_of(targets, self.schema)
         self.weights = np.array([each.weight for each in self.wanted])
+        means = {each.part.columns[0] for each in self.wanted if each.kind == "mean"}
+        self.scales = {name: _scale(public, name) for name in means}
 
     @classmethod
     def of(cls, targets: Sequence[Target], public: Public) -> WantedErrors | None:
         """For some targets and the public table; None without targets."""
-        if not targets:
-            return None
-        wanted = wanted_of(targets, public.prior.schema)
-        means = {each.part.columns[0] for each in wanted if each.kind == "mean"}
-        return cls(wanted, public.prior.schema, {name: Numbers.of(public, name) for name in means})
+        return cls(targets, public) if targets else None
 
     def __len__(self) -> int:
         return len(self.wanted)
@@ -109,18 +79,36 @@ class WantedErrors:
             return np.asarray(np.abs(_shares(truth) - _shares(estimate)).sum(axis=1))
         true, estimated = _shares(truth[:, :-1]), _shares(estimate[:, :-1])
         if each.kind == "mean":
-            numbers = self.numbers[each.part.columns[0]]
-            return np.asarray(np.abs((true - estimated) @ numbers.centres) / numbers.deviation)
+            centres, deviation = self.scales[each.part.columns[0]]
+            return np.asarray(np.abs((true - estimated) @ centres) / deviation)
         return np.array([_quantile_error(*both, each.at) for both in zip(true, estimated, strict=True)])
+
+
+def _scale(public: Public, column: str) -> tuple[Floats, float]:
+    """What the public rows tell about the numbers in a numeric column: the mean in each bin, and one row's spread.
+
+    A bin without rows has the number between its neighbours.
+    """
+    numbers, weights = public.numbers[column], public.prior.weights
+    size, known = public.prior.schema[column].present, ~np.isnan(numbers)
+    if not known.any():
+        return np.zeros(size), 1.0
+    code, number, weight = public.prior.codes[column][known], numbers[known], weights[known]
+    mass = mass_per_cell(code, weight, size)
+    seen = np.flatnonzero(mass)
+    centres = np.interp(np.arange(size), seen, mass_per_cell(code, weight * number, size)[seen] / mass[seen])
+    mean = np.average(number, weights=weight)
+    deviation = float(np.sqrt(np.average((number - mean) ** 2, weights=weight)))
+    return centres, deviation if deviation > 0 else 1.0
 
 
 class StandInTargets:
     """The true shares of what is wanted in a stand-in's groups, and where its public rows are."""
 
-    def __init__(self, errors: WantedErrors, stand_in: StandIn) -> None:
+    def __init__(self, errors: WantedErrors, stand_in: StandIn, most_summed: int = MOST_SUMMED) -> None:
         self.errors = errors
         self.stand_in = stand_in
-        self.most_summed = MOST_SUMMED
+        self.most_summed = most_summed
         finest = stand_in.groups.level(stand_in.groups.names)
         self.levels: list[Grouping] = [stand_in.groups.level(each.by) for each in errors.wanted]
         self.above: list[Ints] = [finest.above(level) for level in self.levels]
@@ -129,11 +117,11 @@ class StandInTargets:
     @cached_property
     def truth(self) -> list[Floats]:
         """True numbers of rows in the cells of everything wanted: [groups of its level, cells]."""
-        found = []
+        truth = []
         for number, (level, above) in enumerate(zip(self.levels, self.above, strict=True)):
             cells, size = self.errors.cells(number, self.stand_in.codes)
-            found.append(mass_by_group(above[self.stand_in.group], len(level), cells, size).astype(np.float64))
-        return found
+            truth.append(mass_by_group(above[self.stand_in.group], len(level), cells, size).astype(np.float64))
+        return truth
 
     @cached_property
     def cells(self) -> list[CellsOfRows]:
@@ -147,18 +135,17 @@ class StandInTargets:
 
     def public_errors(self, groups: range) -> Floats:
         """The public baseline's errors: [groups of the last level, wanted]."""
-        found, public = np.zeros((len(groups), len(self.errors))), self.stand_in.public
-        baselines = {
-            level.by: PublicBaseline(public, RecurringGroups.of(public.groups, level))
-            for level in {each.by: each for each in self.levels}.values()
-        }
-        for number, (level, above) in enumerate(zip(self.levels, self.above, strict=True)):
-            places, mine = np.unique(above[list(groups)], return_inverse=True)
-            cells, size = self.cells[number]
-            weights = (baselines[level.by].weights(int(place)) for place in places)
-            masses = np.stack([mass_per_cell(cells, each, size) for each in weights])
-            found[:, number] = self.errors_of(number, places, masses)[mine]
-        return found
+        errors, public = np.zeros((len(groups), len(self.errors))), self.stand_in.public
+        for number, level in enumerate(self.levels):
+            baseline = PublicBaseline(public, RecurringGroups.of(public.groups, level))
+            errors[:, number] = self.own_errors(number, groups, self.cells[number], baseline.weights)
+        return errors
+
+    def own_errors(self, number: int, groups: range, cells: CellsOfRows, weights_of: Callable[[int], Floats]) -> Floats:
+        """The errors of the estimates that a wanted thing's own level has, in these groups of the last level."""
+        places, mine = np.unique(self.above[number][list(groups)], return_inverse=True)
+        masses = np.stack([mass_per_cell(cells[0], weights_of(int(place)), cells[1]) for place in places])
+        return np.asarray(self.errors_of(number, places, masses)[mine])
 
 
 def errors_in(
@@ -170,17 +157,18 @@ def errors_in(
     """
     last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
     support, groups = descent.foundation.support, len(targets.stand_in.groups)
-    cells = [_as_counted(targets.errors.cells(k, support.public.prior.codes)) for k in range(len(targets.errors))]
+    both = [targets.errors.cells(k, support.public.prior.codes) for k in range(len(targets.errors))]
+    cells = [(each.astype(np.intp), size) for each, size in both]  # the type that `bincount` takes without a copy
     summed = above if groups <= targets.most_summed else []
-    found = np.zeros((len(scored), len(targets.errors)))
+    errors = np.zeros((len(scored), len(targets.errors)))
 
-    def of_group(made: GroupEstimate) -> tuple[float, list[float], list[Floats]]:
-        masses = {k: mass_per_cell(cells[k][0], made.estimate.weights, cells[k][1]) for k in (*last, *summed)}
-        parts = [made.total * masses[number] for number in summed]
-        if made.group not in scored:
+    def of_group(each: GroupEstimate) -> tuple[float, list[float], list[Floats]]:
+        masses = {k: mass_per_cell(cells[k][0], each.estimate.weights, cells[k][1]) for k in (*last, *summed)}
+        parts = [each.total * masses[number] for number in summed]
+        if each.group not in scored:
             return 0.0, [], parts
-        group = np.array([made.group])
-        return distance(made), [float(targets.errors_of(k, group, masses[k][None])[0]) for k in last], parts
+        group = np.array([each.group])
+        return distance(each), [float(targets.errors_of(k, group, masses[k][None])[0]) for k in last], parts
 
     parents = descent.top
     for level in range(len(descent.plan.levels) - 1):
@@ -189,30 +177,16 @@ def errors_in(
             by = targets.levels[number].by
             if set(by) == set(descent.plan.levels[level].by) or (not by and level == 0):
                 weights_of = partial(_weights_of if by else _everybody, descent, parents)
-                found[:, number] = _own_errors(targets, number, cells[number], scored, weights_of)
+                errors[:, number] = targets.own_errors(number, scored, cells[number], weights_of)
     wanted = range(groups) if summed else scored
-    made = list(descent.level(len(descent.plan.levels) - 1, parents, of_group, wanted))
+    estimates = list(descent.level(len(descent.plan.levels) - 1, parents, of_group, wanted))
     for k, number in enumerate(summed):
         sums = np.zeros((len(targets.levels[number]), cells[number][1]))
-        np.add.at(sums, targets.above[number], np.stack([parts[k] for _, _, parts in made]))
-        found[:, number] = targets.errors_of(number, np.arange(len(sums)), sums)[targets.above[number][list(scored)]]
-    mine = [made[wanted.index(group)] for group in scored]
-    found[:, last] = np.array([errors for _, errors, _ in mine]).reshape(len(mine), len(last))
-    return np.array([away for away, _, _ in mine]), found
-
-
-def _as_counted(cells: CellsOfRows) -> CellsOfRows:
-    """The same cells in the type that `bincount` takes without a copy."""
-    return cells[0].astype(np.intp), cells[1]
-
-
-def _own_errors(
-    targets: StandInTargets, number: int, cells: CellsOfRows, scored: range, weights_of: Callable[[int], Floats]
-) -> Floats:
-    """The errors of the estimates that groups of a level above the last have themselves."""
-    places, mine = np.unique(targets.above[number][list(scored)], return_inverse=True)
-    masses = np.stack([mass_per_cell(cells[0], weights_of(int(place)), cells[1]) for place in places])
-    return np.asarray(targets.errors_of(number, places, masses)[mine])
+        np.add.at(sums, targets.above[number], np.stack([parts[k] for _, _, parts in estimates]))
+        errors[:, number] = targets.errors_of(number, np.arange(len(sums)), sums)[targets.above[number][list(scored)]]
+    mine = [estimates[wanted.index(group)] for group in scored]
+    errors[:, last] = np.array([of_last for _, of_last, _ in mine]).reshape(len(mine), len(last))
+    return np.array([away for away, _, _ in mine]), errors
 
 
 def _weights_of(descent: Descent, groups: Sequence[Parent], group: int) -> Floats:

@@ -12,12 +12,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
-from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prade.core.arrays import Floats
 from prade.core.execution import EFFORT, Execution, single_threaded_blas
@@ -34,11 +33,6 @@ from prade.tuning.effort import Effort, work_of
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import MOST_DRAWS, Draw, Draws, Search, Trial
 from prade.tuning.stand_ins import WORDS
-from prade.tuning.target_candidates import TargetCandidates
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 # Where the groups that choose a plan are also those that say its error, or where there is only one table of them.
 SAME_GROUPS = "There are few public groups, so those that chose the plan also gave the error: it may be larger."
@@ -52,17 +46,17 @@ MOST_STAGES = 2  # that a worker keeps: that of this run, and that of the one be
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The outcome: a plan with its settings and expected error, advice in plain words, and all that was tried."""
+    """The outcome: a plan with its settings, expected error and advice, and all that was tried."""
 
     plan: Plan
     trials: tuple[Trial, ...]
     worthwhile: bool  # whether private data are expected to improve on the public table, beyond chance
     finished: bool  # False: effort or time did not suffice for all candidates
-    found: Choice  # the best choice, whether or not it is worthwhile
+    best: Choice  # whether or not it is worthwhile
     smoothed: Choice  # the best one whose answers are smoothed
     effort: float = 0.0  # the work of the search
     time_was_up: bool = False  # whether seconds ended it: another machine may find another plan
-    draws: int = 0  # rehearsals (a choice, a stand-in, a draw of noise) that the search asked for
+    draws: int = 0  # rehearsals (a choice, a stand-in, a draw of noise) that the search needed
 
     @property
     def settings(self) -> Settings:
@@ -75,22 +69,6 @@ class Tuned:
         """The error to expect, and that of the public baseline."""
         assert self.plan.expected is not None
         return self.plan.expected
-
-    @property
-    def advice(self) -> str:
-        """What to do, in plain words."""
-        return self.expected.advice
-
-    @property
-    def public_error(self) -> float:
-        """The error of the public baseline."""
-        return self.expected.prior
-
-    def table(self) -> pa.Table:
-        """The trials, one per row."""
-        import pyarrow as pa
-
-        return pa.Table.from_pylist([asdict(trial) for trial in self.trials])
 
 
 def tune(
@@ -120,12 +98,11 @@ def tune(
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
     >>> groups = data.groups.select(["PLACE"]).group_by(["PLACE"]).aggregate([])
     >>> tuned = tune(Task("people", data.schema, "1/1000", Unit(4), ["PLACE"], groups), data.public, effort=0)
-    >>> tuned.advice.split(":")[0], tuned.finished, len(tuned.trials)
+    >>> tuned.plan.advice.split(":")[0], tuned.finished, len(tuned.trials)
     ('Do not touch the private data at this budget', False, 1)
     """
     allowed = Effort.of(effort, seconds, execution.progress, searches=len(laws_within(task.budget)))
-    tuner = Tuner(task, public, bias=bias, seed=seed, weight=weight, execution=execution)
-    return tuner.tune(task.budget, allowed)
+    return Tuner(task, public, bias=bias, seed=seed, weight=weight, execution=execution).tune(task.budget, allowed)
 
 
 class Stage:
@@ -134,65 +111,56 @@ class Stage:
     def __init__(self, rehearsal: Rehearsal, task: Task) -> None:
         self.rehearsal = rehearsal
         self.task = task
-        self._plans: tuple[Budget, Callable[[Choice], Plan]] | None = None  # of the latest budget
 
-    def plans(self, budget: Budget) -> Callable[[Choice], Plan]:
-        """How a choice becomes a plan with this budget."""
-        if self._plans is None or self._plans[0] != budget:
-            task = self.task if budget == self.task.budget else replace(self.task, budget=budget)
-            self._plans = budget, lru_cache(maxsize=MOST_PLANS)(partial(_plan, task))
-        return self._plans[1]
+    @cached_property
+    def plan(self) -> Callable[[Choice], Plan]:
+        """How a choice becomes a plan."""
 
-    def errors(self, budget: Budget, draw: Draw) -> Floats:
-        """The errors of a draw at a budget; linear algebra has one thread, so that they are the same everywhere."""
-        plan, settings = self.plans(budget)(draw.choice), draw.choice.settings
+        def planned(choice: Choice) -> Plan:
+            task = self.task if choice.budget is None else replace(self.task, budget=choice.budget)
+            return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings, noise=choice.law)
+
+        return lru_cache(maxsize=MOST_PLANS)(planned)
+
+    def errors(self, draw: Draw) -> Floats:
+        """The errors of a draw; linear algebra has one thread, so that they are the same everywhere."""
+        plan, settings = self.plan(draw.choice), draw.choice.settings
         with single_threaded_blas():
             return self.rehearsal.errors(plan, settings, seed=draw.seed, stand_in=draw.stand_in, fresh=draw.fresh)
 
-    def work(self, budget: Budget, draw: Draw) -> float:
-        """The work of a draw at a budget."""
-        plan, chosen = self.plans(budget)(draw.choice), self.rehearsal.stand_ins[draw.stand_in]
+    def work(self, draw: Draw) -> float:
+        """The work of a draw."""
+        chosen = self.rehearsal.stand_ins[draw.stand_in]
         scored = len(self.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh))
         settings, rows, pairs = draw.choice.settings, len(chosen.public), len(self.rehearsal.pairs)
-        return work_of(plan, settings, chosen.groups, rows, scored, pairs)
-
-    def alone(self) -> Stage:
-        """The same for workers: a draw is one task, and no rehearsal looks at the numbers of numeric columns."""
-        stand_ins = [replace(each, public=replace(each.public, numbers={})) for each in self.rehearsal.stand_ins]
-        return Stage(self.rehearsal.changed(stand_ins, threads=1), self.task)
+        return work_of(self.plan(draw.choice), settings, chosen.groups, rows, scored, pairs)
 
 
-def _plan(task: Task, choice: Choice) -> Plan:
-    return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings, noise=choice.law)
-
-
-class _OnWorkers:
+class OnWorkers:
     """A stage on an executor's workers.
 
     A process gets it once: tasks name it by its hash, and those that do not find it there go out again with it.
     """
 
     def __init__(self, stage: Stage, execution: Execution) -> None:
-        self.stage = stage.alone()
+        rehearsal = stage.rehearsal  # a draw is one task, and no rehearsal looks at the numbers of numeric columns
+        alone = [replace(each, public=replace(each.public, numbers={})) for each in rehearsal.stand_ins]
+        self.stage = Stage(replace(rehearsal, stand_ins=alone, threads=1), stage.task)
         self.execution = execution
-        self._numbers = count()  # Dask takes equal tasks for one
 
     def together(self) -> int:
         """How many draws are rehearsed at once by now: workers may come and go."""
         return self.execution.number
 
-    def errors(self, budget: Budget, draws: Sequence[Draw]) -> Iterator[Floats]:
-        """The errors of draws at a budget, in their order."""
+    def errors(self, draws: Sequence[Draw]) -> Iterator[Floats]:
+        """The errors of different draws, in their order."""
         if isinstance(self.execution.executor, ThreadPoolExecutor):
-            return self.execution.map(partial(self.stage.errors, budget), draws)
+            return self.execution.map(self.stage.errors, draws)
         key, stage = self._pickled
-        found = dict(zip(draws, self._map(partial(_rehearsed, key, None, budget), draws), strict=True))
-        unknown = [draw for draw, errors in found.items() if errors is None]
-        found |= zip(unknown, self._map(partial(_rehearsed, key, stage, budget), unknown), strict=True)
-        return iter([errors for errors in found.values() if errors is not None])
-
-    def _map(self, task: Callable[[tuple[int, Draw]], Floats | None], draws: Sequence[Draw]) -> Iterator[Floats | None]:
-        return self.execution.map(task, [(next(self._numbers), draw) for draw in draws])
+        errors = dict(zip(draws, self.execution.map(partial(_rehearsed, key, None), draws), strict=True))
+        unknown = [draw for draw in draws if errors[draw] is None]
+        errors |= zip(unknown, self.execution.map(partial(_rehearsed, key, stage), unknown), strict=True)
+        return iter([each for each in errors.values() if each is not None])
 
     @cached_property
     def _pickled(self) -> tuple[str, bytes]:
@@ -203,7 +171,7 @@ class _OnWorkers:
 _stages: dict[str, Stage] = {}  # of this worker process, by their hashes
 
 
-def _rehearsed(key: str, pickled: bytes | None, budget: Budget, numbered: tuple[int, Draw]) -> Floats | None:
+def _rehearsed(key: str, pickled: bytes | None, draw: Draw) -> Floats | None:
     """One task: the errors of a draw; None where the stage has not come here yet."""
     stage: Stage | None = _stages.get(key)
     if stage is None:
@@ -212,7 +180,7 @@ def _rehearsed(key: str, pickled: bytes | None, budget: Budget, numbered: tuple[
         stage = _stages[key] = pickle.loads(pickled)
         for oldest in list(_stages)[:-MOST_STAGES]:
             _stages.pop(oldest, None)
-    return stage.errors(budget, numbered[1])
+    return stage.errors(draw)
 
 
 class Tuner:
@@ -235,21 +203,20 @@ class Tuner:
         if not isinstance(public, Public):
             public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
         self.task, self.seed, self.most_draws = task, seed, most_draws
-        self.public: Public = obeying(public, task.invariants)
+        public = obeying(public, task.invariants)
         self.rehearsal = Rehearsal.of(
-            self.public,
-            task.groups,
-            task.levels,
-            bias=bias,
-            seed=seed,
-            threads=execution.threads,
-            targets=task.targets,
+            public, task.groups, task.levels, bias=bias, seed=seed, threads=execution.threads, targets=task.targets
         )
         self.stage = Stage(self.rehearsal, task)
-        self._workers = None if execution.executor is None else _OnWorkers(self.stage, execution)
+        self.workers = None if execution.executor is None else OnWorkers(self.stage, execution)
         with single_threaded_blas():
-            of_task = TargetCandidates if task.targets else Candidates
-            self.candidates = of_task(self.rehearsal, self.public, task.levels, self.stage.plans(task.budget))
+            self.candidates = Candidates(self.rehearsal, public, task.levels, self.stage.plan)
+
+    def draws(self) -> Draws:
+        """The draws of searches for one plan."""
+        if self.workers is None:
+            return Draws(partial(map, self.stage.errors), self.stage.work)
+        return Draws(self.workers.errors, self.stage.work, self.workers.together)
 
     def tune(self, budget: Budget, effort: Effort, start: Choice | None = None, noise: int = 0) -> Tuned:
         """The plan for a budget.
@@ -259,70 +226,51 @@ class Tuner:
         effort left, a second search starts from the simplest choice, and the better one of the two is taken. `noise`
         numbers the noise of the trials: a start that was lucky with one must not be lucky again.
         """
-        draws = self._draws(budget)
+        searches = _Searches(self, budget, effort, self.draws(), noise)
         # linear algebra has one thread here too: what is chosen must not depend on what else runs
         with single_threaded_blas():
-            tuned = self._searched(budget, effort, start, noise, draws)
-        return replace(tuned, effort=draws.done, time_was_up=effort.time_was_up, draws=draws.asked)
-
-    def _draws(self, budget: Budget) -> Draws:
-        """The draws of searches for a plan with this budget."""
-        work = partial(self.stage.work, budget)
-        if self._workers is None:
-            return Draws(partial(map, partial(self.stage.errors, budget)), work)
-        return Draws(partial(self._workers.errors, budget), work, self._workers.together)
-
-    def _searched(self, budget: Budget, effort: Effort, start: Choice | None, noise: int, draws: Draws) -> Tuned:
-        plan_of, rehearsal = self.stage.plans(budget), self.rehearsal
-        candidates = self.candidates.for_plans(plan_of)
-        searches = _Searches(rehearsal, candidates, draws, effort, self.seed, noise, self.most_draws)
-        search, finished = searches.of_all_laws(laws_within(budget), start)
-        found = search.best
-        expected, worthwhile = search.expected()
-        if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
-            nothing, settings = ((Fraction(0), ()),) * (len(self.task.levels) - 1), Settings(own=OWN_ALONE)
-            alone = replace(found, total=Fraction(1), above=nothing, everybody=False, settings=settings, first=())
-            search.best = with_least_noise(candidates, alone)
-            expected, _ = search.expected()
-        plan = plan_of(search.best)
-        advice = _advice(rehearsal, plan, expected, worthwhile, "" if finished else _unfinished(effort))
+            search, finished = searches.of_all_laws(start)
+            best, (expected, worthwhile) = search.best, search.expected()
+            if not worthwhile and self.rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
+                nothing, settings = ((Fraction(0), ()),) * (len(self.task.levels) - 1), Settings(own=OWN_ALONE)
+                alone = replace(best, total=Fraction(1), above=nothing, everybody=False, settings=settings, first=())
+                search.best = with_least_noise(self.candidates, alone)
+                expected, _ = search.expected()
+            plan = self.stage.plan(search.best)
+            advice = _advice(self.rehearsal, plan, expected, worthwhile, "" if finished else _unfinished(effort))
         effort.end()
         plan = plan.with_expected(replace(expected, advice=advice))
-        return Tuned(plan, searches.trials, worthwhile, finished, found, search.smoothed)
+        trials = tuple(trial for each in searches.begun for trial in each.trials)
+        draws = searches.draws
+        how_far = draws.done, effort.time_was_up, draws.needed
+        return Tuned(plan, trials, worthwhile, finished, best, search.smoothed, *how_far)
 
 
 @dataclass(frozen=True, eq=False)
 class _Searches:
     """The searches for the plan of one budget, one for each law of the noise or more."""
 
-    rehearsal: Rehearsal
-    candidates: Candidates
-    draws: Draws
+    tuner: Tuner
+    budget: Budget
     effort: Effort
-    seed: int
+    draws: Draws
     noise: int
-    most_draws: int
-    made: list[Search] = field(default_factory=list)
+    begun: list[Search] = field(default_factory=list)
 
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """What all of them tried."""
-        return tuple(trial for search in self.made for trial in search.trials)
-
-    def of_all_laws(self, laws: Sequence[NoiseLaw | None], start: Choice | None) -> tuple[Search, bool]:
+    def of_all_laws(self, start: Choice | None) -> tuple[Search, bool]:
         """The best of all laws' searches, which have equal shares of the effort; False if one had too little of it.
 
         The law of the start comes first. Of laws that are equally good, the one that came first is taken.
         """
-        in_turn = sorted(laws, key=lambda law: start is not None and law != start.law)
-        best, finished = self._of_law(in_turn[0], start, self.effort.allowed * (1 - 1 / len(laws)), None)
-        for number, law in enumerate(in_turn[1:], start=2):
+        laws = sorted(laws_within(self.budget), key=lambda law: start is not None and law != start.law)
+        best, finished = self._of_law(laws[0], start, self.effort.allowed * (1 - 1 / len(laws)), None)
+        for number, law in enumerate(laws[1:], start=2):
             best.reserved = 0.0  # its share is used
             if not best.effort_for_another():
                 return best, False
             reserved = self.effort.allowed * (1 - number / len(laws))
-            other, other_finished = self._of_law(law, start, reserved, best)
-            finished = finished and other_finished
+            other, all_tried = self._of_law(law, start, reserved, best)
+            finished = finished and all_tried
             best = best if self.effort.time_up() else best.or_better(other)
         return best, finished
 
@@ -330,47 +278,44 @@ class _Searches:
         self, law: NoiseLaw | None, start: Choice | None, reserved: float, rival: Search | None
     ) -> tuple[Search, bool]:
         """The search with noise of a law; False if effort or time did not suffice for all candidates."""
-        simplest = _simplest(self.candidates, law)
+        candidates, simplest = self.tuner.candidates, self._simplest(law)
         elsewhere = start is not None and start.law == law
-        search = self._search(_taken_over(start, simplest[1]) if start and elsewhere else simplest, reserved, rival)
+        first = simplest
+        if start is not None and elsewhere:  # with a share for the totals that is large enough at this budget
+            first = ANOTHER_BUDGET, replace(start, total=max(start.total, simplest[1].total), budget=self.budget)
+        search = self._search(first, reserved, rival)
         search.try_also(*simplest)
-        finished = search.climb(self.candidates)
+        finished = search.climb(candidates)
         if finished and elsewhere and search.effort_for_another():
             later = 0.0 if rival is None else 2 * rival.work_compared(rival.best)
             other = self._search(simplest, reserved + later, search)
-            finished = other.climb(self.candidates)
+            finished = other.climb(candidates)
             search = search if self.effort.time_up() else other.or_better(search)
         if finished:
-            search.climb_with_more_draws(self.candidates)
+            search.climb_with_more_draws(candidates)
         return search, finished
 
+    def _simplest(self, law: NoiseLaw | None) -> Change:
+        choice = self.tuner.candidates.simplest(self.budget, law)
+        words = "all one-way tables" if choice.total < 1 else "numbers of rows alone"
+        return (f"{words}, {self.tuner.stage.plan(choice).law.words}" if law else words), choice
+
     def _search(self, first: Change, reserved: float, rival: Search | None) -> Search:
+        tuner = self.tuner
         search = Search(
-            self.rehearsal,
-            self.candidates.plan_of,
+            tuner.rehearsal,
+            tuner.stage.plan,
             self.draws,
             self.effort,
             first,
-            seed=self.seed,
+            seed=tuner.seed,
             noise=self.noise,
-            most_draws=self.most_draws,
+            most_draws=tuner.most_draws,
             reserved=reserved,
             rival=rival,
         )
-        self.made.append(search)
+        self.begun.append(search)
         return search
-
-
-def _simplest(candidates: Candidates, law: NoiseLaw | None) -> Change:
-    """The simplest choice with noise of a law."""
-    choice = candidates.simplest(law)
-    words = "all one-way tables" if choice.total < 1 else "numbers of rows alone"
-    return (f"{words}, {candidates.plan_of(choice).law.words}" if law else words), choice
-
-
-def _taken_over(start: Choice, simplest: Choice) -> Change:
-    """A choice that was best at another budget, with a share for the totals that is large enough at this one."""
-    return ANOTHER_BUDGET, replace(start, total=max(start.total, simplest.total))
 
 
 def _unfinished(effort: Effort) -> str:
@@ -383,26 +328,23 @@ def _unfinished(effort: Effort) -> str:
     return f"Not every candidate was tried with effort {effort.allowed:g}: more effort may find a better plan."
 
 
+def limits_of(rehearsal: Rehearsal) -> list[str]:
+    """What a rehearsal does not show, in words."""
+    few, one = not rehearsal.apart, len(rehearsal.stand_ins) == 1
+    return [words for words, holds in ((SAME_GROUPS, few), (ONE_TABLE, one)) if holds]
+
+
 def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, worthwhile: bool, unfinished: str) -> str:
     """What to do, in plain words."""
     if worthwhile:
-        said = [f"Measure: {expected}."]
+        first = f"Measure: {expected}."
     elif rehearsal.kind == "no groups":
-        said = [f"The rehearsal showed no gain ({expected}), but it could not show how the private table differs."]
+        first = f"The rehearsal showed no gain ({expected}), but it could not show how the private table differs."
     else:
-        said = [
+        first = (
             f"Do not touch the private data at this budget: {expected}. The public table alone will be at least as "
             "good: give a larger budget, or use fewer and larger groups, or publish the public table."
-        ]
-    said.append(WORDS[rehearsal.kind])
-    if not rehearsal.apart:
-        said.append(SAME_GROUPS)
-    if len(rehearsal.stand_ins) == 1:
-        said.append(ONE_TABLE)
-    if (risk := rehearsal.rehearsed_risk(plan)) > NOTABLE_RISK:
-        said.append(
-            f"About {risk:.0%} of the groups will have a number of rows that is off by {rehearsal.bias} or more."
         )
-    if unfinished:
-        said.append(unfinished)
-    return " ".join(said)
+    risk, far = rehearsal.rehearsed_risk(plan), f"a number of rows that is off by {rehearsal.bias} or more"
+    at_risk = f"About {risk:.0%} of the groups will have {far}." if risk > NOTABLE_RISK else ""
+    return " ".join(filter(None, [first, WORDS[rehearsal.kind], *limits_of(rehearsal), at_risk, unfinished]))

@@ -1,7 +1,5 @@
 """Tuning: what it chooses is as good as it says, it keeps to its effort, and it says when not to measure at all."""
 
-import subprocess
-import sys
 from itertools import combinations, takewhile
 
 import numpy as np
@@ -44,10 +42,10 @@ def at_five(data):
 def test_a_large_budget_is_worth_spending(at_five):
     assert at_five.finished
     assert at_five.worthwhile
-    assert at_five.expected.error < at_five.public_error - at_five.expected.spread
-    assert at_five.advice.startswith("Measure: expected error")
-    assert SAME_GROUPS in at_five.advice
-    assert ONE_TABLE not in at_five.advice
+    assert at_five.expected.error < at_five.expected.prior - at_five.expected.spread
+    assert at_five.plan.advice.startswith("Measure: expected error")
+    assert SAME_GROUPS in at_five.plan.advice
+    assert ONE_TABLE not in at_five.plan.advice
 
 
 def test_a_hopeless_budget_is_said_to_be_so(data):
@@ -55,15 +53,20 @@ def test_a_hopeless_budget_is_said_to_be_so(data):
     assert not found.worthwhile
     assert [question.is_total for question in found.plan.questions] == [True]  # the prior is kept as it is
     assert found.settings == Settings(own=OWN_ALONE)
-    assert found.advice.startswith("Do not touch the private data at this budget: expected error")
+    assert found.plan.advice.startswith("Do not touch the private data at this budget: expected error")
 
 
 def test_the_expected_error_was_rehearsed_with_fresh_noise(data, at_five):
     rehearsal = Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
     draws = [int(trial.what.split()[0]) for trial in at_five.trials if trial.what.endswith("draws of noise")]
-    fresh = [rehearsal.error(at_five.plan, at_five.settings, seed=500 + draw) for draw in range(max([1, *draws]))]
+    fresh = [
+        rehearsal.errors(at_five.plan, at_five.settings, seed=500 + draw, stand_in=k).mean()
+        for draw in range(max([1, *draws]))
+        for k in (0, 1)
+    ]
     assert np.mean(fresh) == pytest.approx(at_five.expected.error, abs=1e-6)
-    assert rehearsal.public_error == pytest.approx(at_five.public_error, abs=1e-6)
+    public = [rehearsal.public_errors(k).mean() for k in (0, 1)]
+    assert np.mean(public) == pytest.approx(at_five.expected.prior, abs=1e-6)
 
 
 def test_trials_only_ever_improve_by_more_than_their_standard_error(at_five):
@@ -78,7 +81,6 @@ def test_trials_only_ever_improve_by_more_than_their_standard_error(at_five):
             assert trial.best - trial.error > trial.standard_error
             best = trial.error
     assert best < start.error
-    assert at_five.table().num_rows == len(at_five.trials)
 
 
 def test_no_effort_is_the_simplest_plan(data):
@@ -86,7 +88,7 @@ def test_no_effort_is_the_simplest_plan(data):
     found = tuned_for(data, 5, effort=0, progress=lambda *news: told.append(news))
     assert not found.finished
     assert len(found.trials) == 1
-    assert "Not every candidate was tried with effort 0: more effort" in found.advice
+    assert "Not every candidate was tried with effort 0: more effort" in found.plan.advice
     assert set(told[:-1]) == {("rehearsing", 0, 0)}
     assert told[-1] == ("rehearsing", 1, 1)  # the bar ends at 100 %
 
@@ -107,29 +109,17 @@ def test_progress_says_how_much_of_the_effort_is_done(data):
     assert 0 < done[0] < done[-1] <= found.effort <= 0.5
 
 
-def test_no_engine_and_no_door_is_loaded():
-    code = (
-        "import sys, prade\n"
-        "from prade.examples import census_like\n"
-        "from prade.tuning.tune import tune\n"
-        "d = census_like(persons=300, places_per_state=3, seed=1)\n"
-        "groups = d.groups.select(['PLACE']).group_by(['PLACE']).aggregate([])\n"
-        "tune(prade.Task('x', d.schema, 1, prade.Unit(4), ['PLACE'], groups), d.public, effort=0)\n"
-        "print([m for m in sys.modules if m.split('.')[0] in ('opendp', 'duckdb') or 'prade.measuring.' in m])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.strip() == "[]"
-
-
 def test_everybody_as_one_group_and_other_budgets(data):
     for budget in (Budget.zcdp(1), Budget.approx(1, "1e-6")):
         found = tune(Task("x", data.schema, budget, Unit(2)), data.public, effort=0)
         assert len(found.plan.levels) == 1
-        assert "other public groups stood in" in found.advice  # the schema's group columns tell public groups apart
+        assert (
+            "other public groups stood in" in found.plan.advice
+        )  # the schema's group columns tell public groups apart
         plain = data.schema.select(data.schema.coded)
         found = tune(Task("x", plain, budget, Unit(2)), data.public, effort=0)
-        assert "not rehearsed" in found.advice  # without any, nothing says how far private rows may differ
-        assert ONE_TABLE in found.advice
+        assert "not rehearsed" in found.plan.advice  # without any, nothing says how far private rows may differ
+        assert ONE_TABLE in found.plan.advice
 
 
 @pytest.mark.parametrize("name", ["effort", "seconds"])
@@ -164,7 +154,7 @@ def test_a_large_table_is_asked_all_tables_of_several_columns_and_they_pay(data,
     assert found.expected.error < left * min(trial.error for trial in before)
     if columns == 4:
         assert found.settings.extra > 0
-        assert found.expected.error < 0.001 < found.public_error / 100
+        assert found.expected.error < 0.001 < found.expected.prior / 100
 
 
 def test_where_numbers_of_rows_need_everything_nothing_else_is_asked(data):
@@ -198,37 +188,14 @@ def small():
     )
 
 
-def test_settings_and_expectations_are_not_what_is_measured(small):
-    text = small.to_toml().replace("n0 = 3.0", "n0 = 30").replace("error = 0.2", "error = 0.25")
-    edited = Plan.from_toml(text)
-    assert edited.settings == Settings(n0=30)
-    assert edited.expected == Expected(0.25, 0.01, 0.3)
-    assert edited.hash == small.hash
-    bare = Plan("x", small.schema, small.budget, small.unit, small.levels)
-    assert bare.hash == small.hash
-    assert "settings" not in bare.to_dict()
-    assert Plan.from_toml(bare.to_toml()).settings is None
-
-
-def test_a_file_has_all_settings_or_none(small):
-    """Their usual values change between versions."""
-    text = small.to_toml()
-    assert Plan.from_toml(text).settings == small.settings
-    with pytest.raises(DataError, match=r"settings leave out posterior: .* before version 0\.9"):
-        Plan.from_toml(text.replace('posterior = "laplace"\n', ""))
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("n0 = 3", "n_0 = 3", "settings: unknown key 'n_0'"),
+        ('posterior = "laplace"\n', "", r"settings leave out posterior: .* before version 0\.9"),  # all or none
         ("n0 = 3.0", 'n0 = "3"', "settings: n0 is '3'; write a number"),
         ('posterior = "laplace"', 'posterior = "cubic"', "settings: posterior is 'cubic': give 'laplace' or 'linear'"),
-        ("n0 = 3.0", "n0 = -1", "settings: n0 is -1: give a positive"),
-        ("support = 200000", "support = 2e5", "settings: support is '200000.0'; write a whole number"),
         ("support = 200000", "support = -1", "settings: support is -1: give a number of public rows"),
         ("spread = 0.01", "", "expected: spread is missing"),
-        ("spread = 0.01", "spread = -1", "expected: spread is -1: give a number"),
         ("[expected]", "[[expected]]", "write a \\[expected\\] table"),
     ],
 )

@@ -5,7 +5,7 @@ import os
 import pickle
 import signal
 import threading
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +13,10 @@ import pytest
 
 from prade import Task, Unit, explore, plan
 from prade.core.execution import Execution, WorkersError
-from prade.privacy.budget import Budget
 from prade.tuning.candidates import Choice
 from prade.tuning.effort import Effort
 from prade.tuning.search import Draw, Draws
-from prade.tuning.tune import Stage, Tuner, _OnWorkers
+from prade.tuning.tune import OnWorkers, Stage, Tuner
 
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "SEX", "RACE"]
@@ -94,27 +93,25 @@ def test_plan_and_explore_take_an_executor(task, small, processes):
     assert explored.to_toml() == made.to_toml()
 
 
-class Noted(ThreadPoolExecutor):
+class Noted(Executor):
     """Another machine: what it is sent is a copy, whose size is noted."""
 
     def __init__(self):
-        super().__init__(1)
         self.sizes = []
 
     def submit(self, *arguments):
-        sent = pickle.dumps(arguments)
+        sent, done = pickle.dumps(arguments), Future()
         self.sizes.append(len(sent))
-        return super().submit(*pickle.loads(sent))
+        work, *items = pickle.loads(sent)
+        done.set_result(work(*items))
+        return done
 
 
-def test_the_public_rows_travel_once_and_without_their_numbers(task, small, monkeypatch):
-    tuner = Tuner(task, small.public, execution=Execution(1))
-    pool = Noted()
-    workers = _OnWorkers(tuner.stage, Execution(1, pool))
-    monkeypatch.setattr("prade.tuning.tune.ThreadPoolExecutor", ())  # so that this pool is not taken for one of threads
-    draws = [DRAW, replace(DRAW, seed=1), replace(DRAW, seed=2)]
-    first, *others = (next(workers.errors(Budget.pure(5), [draw])) for draw in draws)
-    np.testing.assert_array_equal(first, tuner.stage.errors(Budget.pure(5), DRAW))
+def test_the_public_rows_travel_once_and_without_their_numbers(task, small):
+    tuner, pool = Tuner(task, small.public, execution=Execution(1)), Noted()
+    workers = OnWorkers(tuner.stage, Execution(1, pool))
+    first, *others = (next(workers.errors([replace(DRAW, seed=seed)])) for seed in range(3))
+    np.testing.assert_array_equal(first, tuner.stage.errors(DRAW))
     asked, with_rows, *later = pool.sizes
     assert asked < 3_000 < with_rows
     assert [size < 3_000 for size in later] == [True] * len(others)
@@ -127,10 +124,10 @@ def test_a_pool_that_dies_is_an_error_in_words(task, small):
             return os._exit, (1,)
 
     pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
-    workers = _OnWorkers(Tuner(task, small.public).stage, Execution(1, pool))
+    workers = OnWorkers(Tuner(task, small.public).stage, Execution(1, pool))
     workers.stage = Deadly(workers.stage.rehearsal, task)
     with pool, pytest.raises(WorkersError, match="the workers have stopped"):
-        workers.errors(Budget.pure(5), [DRAW])
+        workers.errors([DRAW])
 
 
 def test_what_is_expected_fills_the_workers_and_each_draw_is_made_and_counted_once():
@@ -148,5 +145,5 @@ def test_what_is_expected_fills_the_workers_and_each_draw_is_made_and_counted_on
     assert [draws.errors(draw(seed))[0] for seed in (0, 1, 1, 2, 4)] == [0, 1, 1, 2, 4]
     draws.make([draw(4), draw(5), draw(5)])
     assert batches == [[0, 1, 2], [4, 3], [5]]
-    assert (draws.asked, draws.done) == (4, 10 + 11 + 12 + 14)
+    assert (draws.needed, draws.done) == (4, 10 + 11 + 12 + 14)
     assert draws.work([draw(0), draw(5)]) == 15
