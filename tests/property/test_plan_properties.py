@@ -21,6 +21,7 @@ from prade.privacy.protection import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import backticked, parse
 from prade.queries.workload import Workload
+from worlds.costs import cost_of
 
 law = settings(derandomize=True, deadline=None, max_examples=150)
 
@@ -168,7 +169,7 @@ def test_the_whole_budget_is_spent_and_no_more(plan):
     for question in plan.questions:
         per_row = Workload(plan.schema, question.parts).per_row
         rows = plan.unit.rows
-        assert question.share.cost_of(question.scale, rows * per_row, rows**2 * per_row) <= question.share
+        assert cost_of(question.share, question.scale, rows * per_row, rows**2 * per_row) <= question.share
 
 
 # ------------------------------------------------------------------ anything else in the file

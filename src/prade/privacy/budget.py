@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from numbers import Rational
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from prade.core.errors import PradeError
 from prade.core.numbers import digits_of, exact, float_above, readable, root_above
@@ -22,9 +21,21 @@ from prade.privacy.noise_law import GAUSSIAN, LAPLACE, NoiseLaw, noise_law
 BudgetKind = Literal["pure", "zcdp", "approx"]
 Number = int | float | str | Fraction | Decimal
 
-_AMOUNTS: dict[BudgetKind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approx": ("epsilon", "delta")}
+
+class _Kind(NamedTuple):
+    """What a kind of budget is called, its numbers, and the law of the noise that it uses unless another is chosen."""
+
+    words: str
+    names: tuple[str, ...]
+    law: NoiseLaw
+
+
+_KINDS: dict[BudgetKind, _Kind] = {
+    "pure": _Kind("pure", ("epsilon",), LAPLACE),
+    "zcdp": _Kind("zero-concentrated", ("rho",), GAUSSIAN),
+    "approx": _Kind("approximate", ("epsilon", "delta"), GAUSSIAN),
+}
 LARGEST = Fraction(repr(sys.float_info.max))  # noise and its variance are computed in floats
-_WORDS: dict[BudgetKind, str] = {"pure": "pure", "zcdp": "zero-concentrated", "approx": "approximate"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,9 +52,7 @@ class Budget:
     decimal number that it prints as: 0.1 is one tenth.
 
     >>> budget = Budget.pure(1)
-    >>> budget.split([1, 2])
-    [Budget.pure('1/3'), Budget.pure('2/3')]
-    >>> sum(budget.split([1, 2])) == budget
+    >>> sum([budget / 3] * 3) == budget
     True
     >>> print(budget - Budget.pure(0.9))
     epsilon = 0.1 (pure differential privacy)
@@ -55,27 +64,14 @@ class Budget:
     amounts: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
-        if self.kind not in _AMOUNTS:
-            raise PradeError(f"kind is {self.kind!r}; a budget has one of the kinds {', '.join(map(repr, _AMOUNTS))}")
-        names = _AMOUNTS[self.kind]
-        if len(self.amounts) != len(names):
-            raise PradeError(
-                f"a budget of kind {self.kind!r} needs {' and '.join(names)}; the number of amounts given is "
-                f"{len(self.amounts)}"
-            )
-        amounts = tuple(exact(amount, name) for amount, name in zip(self.amounts, names, strict=True))
-        for amount, name in zip(amounts, names, strict=True):
+        amounts = tuple(exact(amount, name) for name, amount in zip(self.names, self.amounts, strict=True))
+        object.__setattr__(self, "amounts", amounts)
+        for name, amount in zip(self.names, amounts, strict=True):
             if amount < 0:
                 raise PradeError(f"{name} would be {readable(amount)}, but a budget is never negative")
-            if amount > LARGEST:
-                raise PradeError(
-                    f"{name} is {readable(amount)}; a budget that large promises nothing: give a few dozen at most"
-                )
-            if name == "delta" and amount >= 1:
-                raise PradeError(
-                    f"delta is {readable(amount)}; a delta of 1 or more promises nothing: give a number far below 1"
-                )
-        object.__setattr__(self, "amounts", amounts)
+            if amount > LARGEST or (name == "delta" and amount >= 1):
+                most = "a number far below 1" if name == "delta" else "a few dozen at most"
+                raise PradeError(f"{name} is {readable(amount)}, which promises nothing: give {most}")
 
     @classmethod
     def pure(cls, epsilon: Number) -> Budget:
@@ -89,59 +85,65 @@ class Budget:
 
     @classmethod
     def approx(cls, epsilon: Number, delta: Number) -> Budget:
-        """(epsilon, delta) differential privacy. Before splitting it, see `zcdp_within`: its shares add up better."""
+        """(epsilon, delta) differential privacy. Before dividing it, see `zcdp_within`: its shares add up better."""
         return cls("approx", (exact(epsilon, "epsilon"), exact(delta, "delta")))
 
     # ---------------------------------------------------------------- values
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the numbers, the one that decides first."""
+        return _KINDS[self.kind].names
+
+    @property
     def epsilon(self) -> Fraction:
         """Epsilon of a pure or an approx budget."""
-        if self.kind == "zcdp":
-            raise PradeError("a zcdp budget has an epsilon only for a given delta; use as_approx(delta)")
-        return self.amounts[0]
+        return self._amount("epsilon")
 
     @property
     def rho(self) -> Fraction:
         """Rho of a zcdp budget."""
-        if self.kind != "zcdp":
-            other = "as_zcdp()" if self.kind == "pure" else "zcdp_within()"
-            raise PradeError(f"the budget is {self.kind} and has no rho of its own; use {other}")
-        return self.amounts[0]
+        return self._amount("rho")
 
     @property
     def delta(self) -> Fraction:
         """Delta of an approx budget; 0 for a pure one."""
-        if self.kind == "zcdp":
-            raise PradeError("a zcdp budget has an epsilon for every delta; choose one with as_approx(delta)")
-        return self.amounts[1] if self.kind == "approx" else Fraction(0)
+        return Fraction(0) if self.kind == "pure" else self._amount("delta")
 
     @property
     def law(self) -> NoiseLaw:
         """The law of the noise that this kind of budget uses unless another one is chosen."""
-        return LAPLACE if self.kind == "pure" else GAUSSIAN
+        return _KINDS[self.kind].law
+
+    def _amount(self, name: str) -> Fraction:
+        if name not in self.names:
+            raise PradeError(
+                f"the budget is {self.kind} and has no {name} of its own; convert it with as_approx(delta), or an "
+                "approx budget with zcdp_within()"
+            )
+        return self.amounts[self.names.index(name)]
 
     def __repr__(self) -> str:
         return f"Budget.{self.kind}({', '.join(repr(str(amount)) for amount in self.amounts)})"
 
     def __str__(self) -> str:
-        named = zip(_AMOUNTS[self.kind], self.amounts, strict=True)
-        text = " and ".join(f"{name} = {readable(amount)}" for name, amount in named)
-        return f"{text} ({_WORDS[self.kind]} differential privacy)"
+        numbers = zip(self.names, self.amounts, strict=True)
+        text = " and ".join(f"{name} = {readable(amount)}" for name, amount in numbers)
+        return f"{text} ({_KINDS[self.kind].words} differential privacy)"
 
     def to_dict(self) -> dict[str, str]:
         """The kind, and its numbers as exact fractions in text form."""
-        return {"kind": self.kind, **dict(zip(_AMOUNTS[self.kind], map(str, self.amounts), strict=True))}
+        return {"kind": self.kind, **dict(zip(self.names, map(str, self.amounts), strict=True))}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Budget:
         """The budget that `to_dict` wrote."""
         if not isinstance(values, Mapping):
             raise PradeError(f"a budget is a table of names and values, got {str(values)[:40]!r}")
-        for kind, names in _AMOUNTS.items():
+        for kind, (_, names, _) in _KINDS.items():
             if values.get("kind") == kind and set(values) == {"kind", *names}:
-                return cls(kind, tuple(exact(values[name], name) for name in names))
-        forms = "; ".join(f"kind {kind!r} with {' and '.join(names)}" for kind, names in _AMOUNTS.items())
+                return cls(kind, tuple(values[name] for name in names))
+        forms = "; ".join(f"kind {kind!r} with {' and '.join(each.names)}" for kind, each in _KINDS.items())
         raise PradeError(
             f"a budget is one of: {forms}; got kind {values.get('kind')!r} with the fields {sorted(map(str, values))}"
         )
@@ -160,34 +162,16 @@ class Budget:
     def __mul__(self, factor: Number) -> Budget:
         return Budget(self.kind, tuple(amount * exact(factor, "the factor") for amount in self.amounts))
 
-    __rmul__ = __mul__
-
     def __truediv__(self, divisor: Number) -> Budget:
-        if (by := exact(divisor, "the divisor")) == 0:
-            raise PradeError("a budget cannot be divided by 0")
-        return self * (1 / by)
+        return self * (1 / exact(divisor, "the divisor"))
 
     # This is a partial order: neither of approx(1, 1e-6) and approx(2, 1e-9) is within the other. So to test whether
     # a is too much, write `not a <= b`.
     def __le__(self, other: Budget) -> bool:
         return all(a <= b for a, b in self._beside(other))
 
-    def __ge__(self, other: Budget) -> bool:
-        return all(a >= b for a, b in self._beside(other))
-
     def __lt__(self, other: Budget) -> bool:
         return self <= other and self != other
-
-    def __gt__(self, other: Budget) -> bool:
-        return self >= other and self != other
-
-    def split(self, weights: Iterable[Number]) -> list[Budget]:
-        """Shares in proportion to the weights; they add up to the budget exactly."""
-        exact_weights = [exact(weight, "a weight") for weight in weights]
-        if not exact_weights or min(exact_weights) < 0 or sum(exact_weights) == 0:
-            raise PradeError("a budget is split by weights; give at least one, none of them negative and not all 0")
-        total = sum(exact_weights)
-        return [self * (weight / total) for weight in exact_weights]
 
     def _beside(self, other: object) -> zip[tuple[Fraction, Fraction]]:
         if not isinstance(other, Budget):
@@ -195,17 +179,11 @@ class Budget:
         if self.kind != other.kind:
             raise PradeError(
                 f"budgets of the kinds {self.kind!r} and {other.kind!r} cannot be added or compared; "
-                "convert one of them first, with as_zcdp() or as_approx(delta)"
+                "convert one of them first, with as_approx(delta) or zcdp_within()"
             )
         return zip(self.amounts, other.amounts, strict=True)
 
     # ---------------------------------------------------------------- conversions
-
-    def as_zcdp(self) -> Budget:
-        """The rho that this budget implies: epsilon^2 / 2 for a pure one (Bun and Steinke 2016, proposition 1.4)."""
-        if self.kind == "approx":
-            raise PradeError("(epsilon, delta) does not imply a rho; zcdp_within() gives the rho to spend within it")
-        return self if self.kind == "zcdp" else Budget.zcdp(self.epsilon**2 / 2)
 
     def as_approx(self, delta: Number) -> Budget:
         """The (epsilon, delta) that this budget implies for a given delta, rounded up; for a pure budget delta is 0.
@@ -223,7 +201,7 @@ class Budget:
     def zcdp_within(self) -> Budget:
         """The largest rho that can be spent within an approx budget, rounded down.
 
-        Split this budget rather than the approx one: k equal shares of rho need sqrt(k) times the noise of the whole,
+        Divide this budget rather than the approx one: k equal shares of rho need sqrt(k) times the noise of the whole,
         whereas k equal shares of (epsilon, delta), each converted to noise, need nearly k times the noise.
 
         >>> Budget.approx(1, 1e-9).zcdp_within().as_approx(1e-9) <= Budget.approx(1, 1e-9)
@@ -235,16 +213,13 @@ class Budget:
 
     def _positive_delta(self) -> Fraction:
         if self.delta == 0:
-            raise PradeError(
-                f"delta is {readable(self.delta)}, but Gaussian noise needs a delta between 0 and 1; "
-                "give one, or use a pure budget"
-            )
+            raise PradeError("delta is 0, but Gaussian noise needs a delta between 0 and 1; give one, or a pure budget")
         return self.delta
 
     # ---------------------------------------------------------------- noise
 
     def noise_budget(self, law: str | None = None) -> Budget:
-        """The budget that a release splits among its questions if all of its noise has this law (default: `law`).
+        """The budget that a release divides among its questions if all of its noise has this law (default: `law`).
 
             kind      laplace          gaussian
             pure      itself           refused: no epsilon bounds it
@@ -259,8 +234,8 @@ class Budget:
         *Laplace noise within rho.* Let neighbouring tables change count i by d_i. With noise of scale b the two laws of
         the noisy count differ by a factor of at most exp(|d_i| / b), so their Renyi divergence of order a is at most
         a d_i^2 / (2 b^2) (Bun and Steinke 2016, proposition 3.3). The noise of different counts is independent, so the
-        divergences add up to at most a l2_squared / (2 b^2): `noise_scale` gives b as it gives sigma, and `cost_of` is
-        right for both. But the variance is 2 b^2 instead of sigma^2.
+        divergences add up to at most a l2_squared / (2 b^2): `noise_scale` gives b as it gives sigma. But the variance
+        is 2 b^2 instead of sigma^2.
 
         >>> Budget.approx(1, 1e-9).noise_budget("laplace")
         Budget.pure('1')
@@ -288,57 +263,26 @@ class Budget:
         and unit.rows^2 * m. Proofs: shifting a discrete Laplace distribution changes probabilities by a factor of at
         most exp(|shift| / b), count by count; for Gaussian noise, see Canonne, Kamath and Steinke 2020, theorem 14.
         """
-        change = self._largest_change(l1, l2_squared)
+        change = Fraction(l1 if self.kind == "pure" else l2_squared)
         if change == 0:
-            return Fraction(0)
+            return change
         if not any(self.amounts):
             raise PradeError(
                 "this share of the budget is 0, and no noise is large enough for that; give a larger share"
             )
-        if self.kind != "approx":
-            return float_above(change / self.epsilon if self.kind == "pure" else root_above(change / (2 * self.rho)))
-        scale = self.zcdp_within().noise_scale(l1, l2_squared)
-        # The two directions of the conversion are optimised separately: make sure that their last digits agree.
-        slack = Fraction(1, 2**52)
-        while not self.cost_of(scale, l1, l2_squared) <= self:
-            scale, slack = float_above(scale * (1 + slack)), 2 * slack
-        return scale
-
-    def cost_of(self, scale: float | Fraction, l1: int | Fraction, l2_squared: int | Fraction) -> Budget:
-        """The cost of a release with this noise scale, as a budget of this kind (and delta); never too low.
-
-        The noise has the distribution `law`, or under zCDP either one; `l1` and `l2_squared` are as in `noise_scale`. A
-        float is taken at its exact binary value, because the noise is drawn with that value.
-
-        >>> Budget.zcdp(1).cost_of(scale=10, l1=4, l2_squared=8)
-        Budget.zcdp('1/25')
-        """
-        change = self._largest_change(l1, l2_squared)
-        finite = isinstance(scale, float) and math.isfinite(scale) and scale >= 0
-        exact_scale = Fraction(float(scale)) if finite else _not_negative(scale, "scale")
-        if change == 0:
-            return self * 0
-        if exact_scale == 0:
-            raise PradeError("counts without noise would cost more than any budget; give a scale above 0")
-        if self.kind == "pure":
-            return Budget.pure(change / exact_scale)
-        cost = Budget.zcdp(change / (2 * exact_scale**2))
-        return cost if self.kind == "zcdp" else cost.as_approx(self._positive_delta())
-
-    def _largest_change(self, l1: object, l2_squared: object) -> Fraction:
-        """The one of the two bounds that this kind of noise needs; both are checked."""
-        bounds = _not_negative(l1, "l1"), _not_negative(l2_squared, "l2_squared")
-        return bounds[0] if self.kind == "pure" else bounds[1]
-
-
-def _not_negative(value: object, name: str) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, Rational) or (number := exact(value, name)) < 0:
-        hint = "; it is the square of the L2 norm, because the root may not be exact" if name == "l2_squared" else ""
-        raise PradeError(f"{name} is {value!r}; give an int or Fraction that is not negative{hint}")
-    return number
+        match self.kind:
+            case "pure":
+                return float_above(change / self.epsilon)
+            case "zcdp":
+                return float_above(root_above(change / (2 * self.rho)))
+            case "approx":
+                return self.zcdp_within().noise_scale(l1, l2_squared)
 
 
 # ---------------------------------------------------------------------- conversions
+# rho implies epsilon = (1 + t) rho + c(t) at delta, for every t > 0, with 1 + t the order of the divergence and
+#     c(t) = (ln(1/delta) - ln(1 + t)) / t - ln(1 + 1/t)       (Canonne, Kamath and Steinke 2020, proposition 12)
+# The t is chosen with floats, because a worse one is still valid; the rest is exact or rounded to the safe side.
 
 
 DIGITS = 20  # of the results: fewer than are computed, more than a float has

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from prade.core.errors import PradeError, Remedy
 from prade.core.numbers import readable, whole
-from prade.privacy.budget import Budget, epsilon_of
+from prade.privacy.budget import Budget
 
 Neighbours = Literal["add-remove", "replace"]
 
@@ -45,7 +45,7 @@ class Unit:
             raise PradeError(
                 f"max_rows is {self.max_rows!r}, but must be a whole number, 1 or more", remedy=Remedy("max_rows", 1)
             )
-        object.__setattr__(self, "max_rows", int(self.max_rows))
+        object.__setattr__(self, "max_rows", int(self.max_rows))  # a small NumPy integer would overflow
         if self.person_id is not None and not (isinstance(self.person_id, str) and self.person_id):
             raise PradeError(
                 f"person_id is {self.person_id!r}; give the name of the column that identifies the person, or leave it "
@@ -55,17 +55,12 @@ class Unit:
             raise PradeError(f"neighbours is {self.neighbours!r}; give 'add-remove' or 'replace'")
         if self.per_group is None:
             return
-        if not whole(self.per_group, 1) or self.per_group > self.max_rows:
+        if self.person_id is None or not whole(self.per_group, 1) or self.per_group > self.max_rows:
             raise PradeError(
-                f"per_group is {self.per_group!r}; give a whole number from 1 to max_rows ({self.max_rows}), or leave "
-                "it out"
+                f"per_group is {self.per_group!r} with person_id {self.person_id!r}; give person_id, and a whole "
+                f"number from 1 to max_rows ({self.max_rows}), or leave it out"
             )
         object.__setattr__(self, "per_group", int(self.per_group))
-        if self.person_id is None:
-            raise PradeError(
-                "per_group limits each person's rows in a group, so it needs to know whose rows they are; "
-                "give person_id as well"
-            )
 
     @property
     def enforced(self) -> bool:
@@ -108,12 +103,13 @@ class Unit:
         return cls(**values)
 
 
-# ---------------------------------------------------------------------- weak protection
+# ---------------------------------------------------------------------- what a budget means
 
 
 MOST_EPSILON = Fraction(20)
 LEAST_WEAK_DELTA = Fraction(1, 1000)
 USUAL_DELTA = Fraction(1, 10**6)  # the delta for which a rho is converted to an epsilon
+LARGE_EPSILON = 700  # e to a larger power overflows a float
 
 
 def weakness(budget: Budget) -> str | None:
@@ -124,28 +120,22 @@ def weakness(budget: Budget) -> str | None:
     >>> print(weakness(Budget.approx(1, "1/500")))
     a delta of 0.002 allows a mechanism to publish all rows of one person in 500
     """
+    converted = budget.kind == "zcdp"
+    epsilon = budget.as_approx(USUAL_DELTA).epsilon if converted else budget.epsilon
     reasons = []
-    epsilon, at_delta = _judged(budget)
     if epsilon > MOST_EPSILON:
-        factor = f"e^{readable(epsilon).removeprefix('about ')}"
+        at_delta = f" (at delta = {readable(USUAL_DELTA)})" if converted else ""
         reasons.append(
-            f"the release may change the odds that a given person is in the table by a factor of {factor}{at_delta}; "
-            "someone who thought it a 50:50 chance may then be more than 99.9999997 % sure"
+            "the release may change the odds that a given person is in the table by a factor of "
+            f"e^{readable(epsilon).removeprefix('about ')}{at_delta}; someone who thought it a 50:50 chance may then "
+            "be more than 99.9999997 % sure"
         )
-    if budget.kind == "approx" and budget.delta >= LEAST_WEAK_DELTA:
+    if not converted and budget.delta >= LEAST_WEAK_DELTA:
         people = readable(Fraction(int(1 / budget.delta)))
         reasons.append(
             f"a delta of {readable(budget.delta)} allows a mechanism to publish all rows of one person in {people}"
         )
     return "; ".join(reasons) or None
-
-
-def _judged(budget: Budget) -> tuple[Fraction, str]:
-    """The epsilon that a budget is judged by, and a note on its delta if the budget is zCDP."""
-    if budget.kind != "zcdp":
-        return budget.epsilon, ""
-    epsilon = epsilon_of(budget.rho, USUAL_DELTA) if budget.rho else Fraction(0)
-    return epsilon, f" (at delta = {readable(USUAL_DELTA)})"
 
 
 def refuse_weak(budget: Budget, accepted: bool) -> None:
@@ -156,12 +146,6 @@ def refuse_weak(budget: Budget, accepted: bool) -> None:
             f"{MOST_EPSILON} and a delta below {LEAST_WEAK_DELTA}",
             remedy="weak_protection",
         )
-
-
-# ---------------------------------------------------------------------- in words
-
-
-LARGE_EPSILON = 700  # e to a larger power overflows a float
 
 
 def meaning(budget: Budget, neighbours: Neighbours = "add-remove") -> str:

@@ -17,6 +17,7 @@ from prade.privacy.protection import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
+from worlds.costs import cost_of
 
 SCHEMA = Schema.from_mbi({"age": 10, "sex": 2, "town": 5, "size": 4})
 PLACES = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
@@ -115,7 +116,7 @@ def test_shares_add_up_exactly_and_no_scale_is_too_small(uneven, budget, unit):
     assert sum(question.share for question in plan.questions) == plan.noise_budget
     for question in plan.questions:
         per_row = len(question.parts)  # all of these cover everything
-        cost = question.share.cost_of(question.scale, unit.rows * per_row, unit.rows**2 * per_row)
+        cost = cost_of(question.share, question.scale, unit.rows * per_row, unit.rows**2 * per_row)
         assert cost <= question.share
 
 
