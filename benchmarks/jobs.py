@@ -33,7 +33,7 @@ from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.planning.settings import Settings
 from prade.sampling.table import sample_groups
-from prade.scoring.distances import mean_distance
+from prade.scoring.distances import distances_of
 from prade.scoring.evaluation import public_errors
 from prade.scoring.score import Score, chosen_pairs, score
 from prade.tuning.tune import Tuned, tune
@@ -89,7 +89,7 @@ class Job:
     def prior_error(self) -> float:
         """The error of the public baseline: the rows of the same group if there are any, or else all of them."""
         level = self.listed.level(self.listed.names)
-        return float(public_errors(self.truth, self.rows, level, "all", threads=THREADS).mean())
+        return float(public_errors(self.truth, self.rows, level, self.pairs, threads=THREADS).mean(axis=1).mean())
 
     def distance(self, weights_of: Callable[[int], np.ndarray], every: int = 1, rows: Public | None = None) -> float:
         """Mean distance of distributions on the public rows, or on others, one a group, from the truth: no sampling."""
@@ -98,7 +98,7 @@ class Job:
         errors = []
         for number in range(0, len(self.listed), every):
             mine = {name: code[group == number] for name, code in coded.codes.items()}
-            errors.append(mean_distance(mine, prior, self.pairs, weights_of(number), threads=THREADS))
+            errors.append(distances_of(mine, prior, self.pairs, weights_of(number), threads=THREADS).mean())
         return float(np.mean(errors))
 
     # ---------------------------------------------------------------- runs

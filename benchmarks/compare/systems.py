@@ -176,7 +176,7 @@ def prior(task: Task) -> Drawn:
     """The public baseline."""
     job, began = task.job, time.perf_counter()
     level = job.listed.level(job.listed.names)
-    errors = public_errors(job.truth, job.rows, level, "all", threads=THREADS)
+    errors = public_errors(job.truth, job.rows, level, job.pairs, threads=THREADS).mean(axis=1)
     return Drawn(None, 0.0, 0.0, errors=errors, notes={"scoring": time.perf_counter() - began})
 
 

@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from prade.data.public.public import Public
 from prade.scoring.evaluation import evaluate
 from prade.scoring.metrics.measures import Choices, all_metrics
 from prade.scoring.metrics.regressions import Fit, Formula, least_squares, logistic, overlap, regression
@@ -76,7 +77,8 @@ def test_correlations_as_scipy_has_them():
 
 def test_correlation_with_weights_is_that_of_repeated_rows():
     times = np.arange(len(TRUE)) % 3 + 1
-    weighted = Side.of(SCHEMA, TRUE.append_column("W", [times]), weight="W")
+    public = Public.of(SCHEMA, TRUE.append_column("W", [times]), weight="W")
+    weighted = Side(public.prior, public.numbers)
     repeated = Side.of(SCHEMA, TRUE.take(np.repeat(np.arange(len(TRUE)), times)))
     np.testing.assert_allclose(correlations(weighted), correlations(repeated), atol=1e-12)
 
@@ -179,7 +181,7 @@ def test_pmse_by_hand_and_auc_of_what_is_known():
     cells = features(TRUTH, SYNTHETIC)
     label = np.repeat([0, 1], [900, 800])
     chance = DecisionTreeClassifier(max_depth=5, random_state=7).fit(cells, label).predict_proba(cells)[:, 1]
-    found = propensity(TRUTH, SYNTHETIC, 7)
+    found = propensity(TRUTH, SYNTHETIC, seed=7)
     assert found["pmse"] == pytest.approx(np.mean((chance - 800 / 1700) ** 2))
     assert found["ratio"] == pytest.approx(found["pmse"] / found["expected"])
     assert 0.5 < found["auc"] < roc_auc_score(label, chance) + 0.2  # it also learns, but has not seen the rows

@@ -129,14 +129,15 @@ def comparison(folder: Path, release: str, truth: str) -> list[str]:
     from prade.release.release import Release
     from prade.reporting.truth import coded_rows
     from prade.scoring.evaluation import public_errors
-    from prade.scoring.score import score
+    from prade.scoring.score import chosen_pairs, score
 
     plan = Release.load(release).plan
     public = Public.of(plan.schema, folder / "public.parquet", plan.groups.names)
     their_plan = Algorithm2().plan(plan.task, public)
     published = measure(their_plan, str(folder / "private.parquet"), folder / "published", folder / LEDGER)
     true_rows = coded_rows(plan, truth)
-    baseline = float(public_errors(true_rows, public, plan.groupings[-1], "all").mean())
+    pairs = chosen_pairs(plan.schema.coded, "all")
+    baseline = float(public_errors(true_rows, public, plan.groupings[-1], pairs).mean(axis=1).mean())
 
     def error(rows: object) -> float:
         return score(true_rows, rows, plan.schema, plan.groupings[-1].by, groups=plan.groups, pairs="all").mean

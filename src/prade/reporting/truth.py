@@ -61,6 +61,7 @@ where there is no public table.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations_with_replacement
 from os import PathLike
 from pathlib import Path
@@ -79,8 +80,8 @@ from prade.data.read.tables import read_table, table_columns
 from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.derived_files import kept_rows
 from prade.reporting.html import packed
-from prade.scoring.distances import Codes, Pair, pair_errors
-from prade.scoring.evaluation import WORST, public_pair_errors, ratio_in_words, worst_places
+from prade.scoring.distances import Pair, distances_of, pair_errors
+from prade.scoring.evaluation import WORST, public_errors, ratio_in_words, worst_places
 from prade.scoring.metrics.measures import all_metrics, plain
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 from prade.scoring.sides import Side
@@ -181,7 +182,7 @@ def truth_of(
     by = plan.groupings[-1].by
     scored = score((coded, number), (synthetic, group), plan.schema, by, groups=plan.groups, pairs=pairs)
     public = estimates.public.observed
-    baseline = public_pair_errors((coded, number), public, plan.groupings[-1], pairs, threads=execution.threads)
+    baseline = public_errors((coded, number), public, plan.groupings[-1], pairs, threads=execution.threads)
     execution.tell("comparing with the truth", 1, 1)
     inside = np.flatnonzero(number >= 0)
     return Truth(scored, np.asarray(baseline.mean(axis=1)), true.take(inside), number[inside], (synthetic, group))
@@ -236,21 +237,15 @@ def _heat(estimates: Estimates, truth: Truth, pairs: tuple[Pair, ...], threads: 
     schema, prior, level = estimates.plan.schema, estimates.public.observed.prior, estimates.plan.groupings[-1]
     coded, number = truth.rows
     synthetic, group = truth.drawn
-    everybody = np.zeros(len(coded), np.int64)
-
-    def whole(codes: Codes, weights: Floats) -> Floats:
-        one = np.zeros(len(weights), np.int64)
-        distances = pair_errors(schema, coded.codes, everybody, codes, one, 1, pairs, weights=weights, threads=threads)
-        return np.asarray(distances[0])
-
+    whole = partial(distances_of, coded.codes, pairs=pairs, threads=threads)
     by_place = pair_errors(schema, coded.codes, number, synthetic.codes, group, len(level), pairs, threads=threads)
-    public_by_place = public_pair_errors((coded, number), estimates.public.observed, level, pairs, threads=threads)
+    public_by_place = public_errors((coded, number), estimates.public.observed, level, pairs, threads=threads)
     known = np.isfinite(truth.prior)
     return {
         "places": np.asarray(by_place[known].mean(axis=0)),
         "places_public": np.asarray(public_by_place[known].mean(axis=0)),
-        "whole": whole(synthetic.codes, synthetic.weights),
-        "public": whole(prior.codes, prior.weights),
+        "whole": whole(synthetic),
+        "public": whole(prior),
     }
 
 

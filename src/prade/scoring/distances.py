@@ -67,14 +67,36 @@ def pair_errors(
     return np.ascontiguousarray(distances[[number[min(pair), max(pair)] for pair in pairs]].T)
 
 
-def mean_distance(
-    truth: Codes, joint: Joint, pairs: Sequence[Pair], weights: Floats | None = None, *, threads: int = 1
-) -> float:
-    """Mean over pairs of the distance between true rows and a distribution; `weights` stand in for its own."""
+def distances_of(
+    truth: Codes,
+    joint: Joint,
+    pairs: Sequence[Pair],
+    weights: Floats | None = None,
+    *,
+    truth_weights: Floats | None = None,
+    threads: int | None = 1,
+) -> Floats:
+    """Each pair's distance between true rows and a distribution; `weights` stand in for its own."""
     one, other = (np.zeros(len(next(iter(codes.values()))), np.int64) for codes in (truth, joint.codes))
     weights = joint.weights if weights is None else weights
-    distances = pair_errors(joint.schema, truth, one, joint.codes, other, 1, pairs, weights=weights, threads=threads)
-    return float(distances.mean())
+    errors = pair_errors(
+        joint.schema,
+        truth,
+        one,
+        joint.codes,
+        other,
+        1,
+        pairs,
+        truth_weights=truth_weights,
+        weights=weights,
+        threads=threads,
+    )
+    return np.asarray(errors[0])
+
+
+def mean_distance(truth: Codes, joint: Joint, pairs: Sequence[Pair], weights: Floats | None = None) -> float:
+    """Mean over pairs of the distance between true rows and a distribution; `weights` stand in for its own."""
+    return float(distances_of(truth, joint, pairs, weights).mean())
 
 
 @dataclass(frozen=True)

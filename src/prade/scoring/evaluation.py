@@ -19,9 +19,9 @@ from prade.data.declare.groups import Groups, RecurringGroups
 from prade.data.public.joint import joint_codes
 from prade.data.public.table import PublicTable
 from prade.data.read.tables import read_table
-from prade.scoring.distances import Codes, Pair, mean_distance, pair_errors
+from prade.scoring.distances import Codes, Pair, distances_of, mean_distance
 from prade.scoring.metrics.measures import USUAL, Choices, all_metrics
-from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Pairs, Score, chosen_pairs, score
+from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Pairs, Score, score
 from prade.scoring.sides import Side
 
 if TYPE_CHECKING:
@@ -55,23 +55,12 @@ class PublicBaseline:
 
 
 def public_errors(
-    truth: tuple[Coded, Ints], public: Public, level: Grouping, pairs: Pairs = CONTEST_PAIRS, *, threads: int = 1
-) -> Floats:
-    """The error of the public baseline in each group of a level.
-
-    `truth` are coded rows and the group of each (-1 for none). A group without true rows has NaN.
-    """
-    coded, _ = truth
-    names = chosen_pairs([name for name in coded.schema.coded if name in coded.codes], pairs)
-    return np.asarray(public_pair_errors(truth, public, level, names, threads=threads).mean(axis=1))
-
-
-def public_pair_errors(
     truth: tuple[Coded, Ints], public: Public, level: Grouping, pairs: Sequence[Pair], *, threads: int = 1
 ) -> Floats:
-    """The distance of the public baseline in each group of a level and each pair of columns; see `public_errors`.
+    """The distance of the public baseline in each group of a level and each pair of columns; NaN without true rows.
 
-    Groups without public rows of their own share one table of everybody, which is made once for each pair.
+    `truth` are coded rows and the group of each (-1 for none). Groups without public rows of their own share one table
+    of everybody, which is made once for each pair.
     """
     coded, number = truth
     baseline = PublicBaseline(public, RecurringGroups.of(public.groups, level))
@@ -83,8 +72,8 @@ def public_pair_errors(
     rest = with_rows.copy()
     rest[alone] = False
     if rest.any():
-        kept = np.flatnonzero(np.append(rest, False)[number])
-        rows = coded.take(kept), number[kept]
+        inside = np.flatnonzero(np.append(rest, False)[number])
+        rows = coded.take(inside), number[inside]
         for k, distances in enumerate(several(partial(_errors_of_everybody, rows, public, len(level)), pairs, threads)):
             errors[rest, k] = distances[rest]
     return errors
@@ -110,15 +99,9 @@ def _errors_of_everybody(truth: tuple[Coded, Ints], public: Public, groups: int,
 def _own_errors(truth: tuple[Coded, Ints], baseline: PublicBaseline, pairs: Sequence[Pair], group: int) -> Floats:
     """The distances of a group that has public rows of its own."""
     coded, number = truth
-    rows, weights = np.flatnonzero(number == group), baseline.own(group)
-    own = np.flatnonzero(weights)
-    mine, theirs = (
-        {name: code[at] for name, code in codes.items()}
-        for codes, at in ((coded.codes, rows), (baseline.public.prior.codes, own))
-    )
-    one, other = np.zeros(len(rows), np.int64), np.zeros(len(own), np.int64)
-    distances = pair_errors(coded.schema, mine, one, theirs, other, 1, pairs, weights=weights[own], threads=1)
-    return np.asarray(distances[0])
+    weights = baseline.own(group)
+    own, mine = np.flatnonzero(weights), coded.take(np.flatnonzero(number == group)).codes
+    return distances_of(mine, baseline.public.prior.take(own), pairs, weights[own])
 
 
 # ---------------------------------------------------------------------- the evaluation
@@ -169,11 +152,18 @@ class Evaluation:
     metrics: dict[str, Any] | None
 
     def worst_pairs(self) -> list[dict[str, Any]]:
-        """The pairs of columns with the largest mean distances."""
-        return worst_pairs(self.score, None if self.public is None else self.public.pairs)
+        """The pairs with the largest distances, the worst first; a pair that was drawn twice is named once."""
+        pairs: dict[Pair, dict[str, Any]] = {}
+        distances, names = self.score.pairs, self.score.pair_names
+        public = [None] * len(names) if self.public is None else self.public.pairs.tolist()
+        for k in np.argsort(-distances, kind="stable").tolist():
+            first, second = names[k]
+            named = {"first": first, "second": second, "distance": float(distances[k]), "public": public[k]}
+            pairs.setdefault((min(first, second), max(first, second)), named)
+        return list(pairs.values())[:WORST]
 
     def worst_places(self) -> list[dict[str, Any]]:
-        """The groups with the largest scores."""
+        """The groups with the largest scores, the worst first."""
         return worst_places(self.score, None if self.public is None else self.public.groups)
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,27 +201,16 @@ def evaluate(
     rows = read_table(truth, guess=False)
     number = listed.keyed(rows.column_names, level.number).numbers(rows)
     true = Side.of(schema, rows).only(columns)
-    public_rows = None if public is None else PublicTable.of(public, weight).rows(schema, listed)
-    baseline = None
-    if public_rows is not None:
-        detail = public_pair_errors((true.coded, number), public_rows, level, scored.pair_names, threads=cores())
+    baseline = other = metrics = None
+    if public is not None:
+        public_rows = PublicTable.of(public, weight).rows(schema, listed)
+        detail = public_errors((true.coded, number), public_rows, level, scored.pair_names, threads=cores())
         baseline = PublicScore(detail, np.asarray(scored.detail.mean(axis=1)))
-    if choices is None:
-        return Evaluation(scored, baseline, None)
-    other = None if public_rows is None else Side.of_public(public_rows).only(columns)
-    drawn = Side.of(schema, synthetic).only(columns)
-    return Evaluation(scored, baseline, all_metrics(true.take(np.flatnonzero(number >= 0)), drawn, other, choices))
-
-
-def worst_pairs(scored: Score, public: Floats | None) -> list[dict[str, Any]]:
-    """The pairs with the largest distances, the worst first; a pair that was drawn twice is named once."""
-    pairs: dict[Pair, dict[str, Any]] = {}
-    for k in np.argsort(-scored.pairs, kind="stable").tolist():
-        first, second = scored.pair_names[k]
-        other = None if public is None else float(public[k])
-        named = {"first": first, "second": second, "distance": float(scored.pairs[k]), "public": other}
-        pairs.setdefault((min(first, second), max(first, second)), named)
-    return list(pairs.values())[:WORST]
+        other = Side(public_rows.prior, public_rows.numbers).only(columns)
+    if choices is not None:
+        drawn = Side.of(schema, synthetic).only(columns)
+        metrics = all_metrics(true.take(np.flatnonzero(number >= 0)), drawn, other, choices)
+    return Evaluation(scored, baseline, metrics)
 
 
 def worst_places(scored: Score, public: Floats | None) -> list[dict[str, Any]]:

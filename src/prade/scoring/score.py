@@ -9,12 +9,10 @@ For each group g and pair of columns k, with P and Q the two-way tables of the t
 A distance lies between 0 (the same) and 2 (nothing in common). A group scores 2 whatever its distances are when its
 numbers of true and synthetic rows differ by 250 or more (`bias`), or when one of the two has no rows.
 
-What the contest did is taken from its own script (`runtime/scripts/metric.py` of drivendataorg/deid2-runtime, as it
-was for sprint 2): 50 draws of two different columns out of all but the group columns (sorted by name, survey weights
-included), each draw on its own, so that a pair may come twice and then counts twice; numpy's `RandomState`, seed
-123456; missing is a cell of its own; numeric columns in the bins that `Schema.load` gives them. The groups are those
-that occur on either side: a group that only the synthetic rows have scores 2, one that neither side has is not
-counted. The contest refused tables with values outside the schema, here they follow the column's policy.
+As in the contest's own script (`runtime/scripts/metric.py` of drivendataorg/deid2-runtime): 50 draws of two different
+columns out of all but the group columns, each on its own, so that a pair may come twice and then counts twice; numpy's
+`RandomState`, seed 123456; missing is a cell of its own; numeric columns in the bins that `Schema.load` gives them; the
+groups are those that occur on either side. Values outside the schema follow the column's policy.
 
 Scores are made of true rows and are not differentially private: publish them for public rows only.
 """
@@ -24,8 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -35,9 +31,9 @@ from prade.core.errors import DataError, closest, many, names_of
 from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Coded, Joint, encode
+from prade.data.read.cells import is_text
 from prade.data.read.tables import plain_cells, read_table, table_columns
-from prade.release.derived_files import KEPT_ROWS, SYNTHETIC, SYNTHETIC_PARTS
-from prade.scoring.distances import WORST, Codes, Pair, pair_errors
+from prade.scoring.distances import WORST, Codes, Pair, distances_of, pair_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,51 +115,34 @@ class Score:
         import pyarrow as pa
 
         worst = np.argsort(-self.pairs, kind="stable")
-        names = [self.pair_names[k] for k in worst]
-        return pa.table(
-            {"first": [a for a, _ in names], "second": [b for _, b in names], "distance": self.pairs[worst]}
-        )
+        first, second = zip(*(self.pair_names[k] for k in worst), strict=True)
+        return pa.table({"first": first, "second": second, "distance": self.pairs[worst]})
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but `detail`, ready for JSON."""
-        return {
-            "mean": self.mean,
-            "nist": self.nist,
-            "bias": self.bias,
-            "groups": self.table().to_pylist(),
-            "pairs": self.pair_table().to_pylist(),
-        }
+        tables = {"groups": self.table().to_pylist(), "pairs": self.pair_table().to_pylist()}
+        return {"mean": self.mean, "nist": self.nist, "bias": self.bias, **tables}
 
     def __str__(self) -> str:
-        reasons, scores = self.why, self.groups
-        counted = len(reasons) - reasons.count("empty")
-        lines = [
-            f"NIST score {self.nist:.1f} of 1000 (mean distance {self.mean:.4f} of 2)",
-            f"{_groups(counted)}, {_scored_tables(self.pair_names)}",
-        ]
+        scores, (one, other) = self.groups, self.pair_names[0]
+        numbers = {why: self.why.count(why) for why in ("bias", "missing", "extra", "empty")}
         notes = {
             "bias": f"off by {self.bias} rows or more, scored 2",
             "missing": "without synthetic rows, scored 2",
             "extra": "without true rows, scored 2",
             "empty": "without rows on either side, not counted",
         }
-        numbers = {why: reasons.count(why) for why in notes}
-        lines += [f"{_groups(numbers[why])} {note}" for why, note in notes.items() if numbers[why]]
-        worst = int(np.nanargmax(scores))
-        pair = self.pair_table().to_pylist()[0]
-        lines.append(f"worst group: {self.grouping.labels()[worst]} ({scores[worst]:.4f})")
+        tables = f"the one-way table of {one}" if one == other else many(len(self.pair_names), "pair") + " of columns"
+        worst, pair = int(np.nanargmax(scores)), self.pair_table().to_pylist()[0]
+        lines = [
+            f"NIST score {self.nist:.1f} of 1000 (mean distance {self.mean:.4f} of 2)",
+            f"{many(len(scores) - numbers['empty'], 'group')}, {tables}",
+            *(f"{many(numbers[why], 'group')} {note}" for why, note in notes.items() if numbers[why]),
+            f"worst group: {self.grouping.labels()[worst]} ({scores[worst]:.4f})",
+        ]
         if pair["first"] != pair["second"]:
             lines.append(f"worst pair: {pair['first']}, {pair['second']} ({pair['distance']:.4f})")
         return "\n".join(lines)
-
-
-def _groups(number: int) -> str:
-    return "1 group" if number == 1 else f"{number} groups"
-
-
-def _scored_tables(pairs: Sequence[Pair]) -> str:
-    a, b = pairs[0]
-    return f"the one-way table of {a}" if a == b else many(len(pairs), "pair") + " of columns"
 
 
 def score(
@@ -193,7 +172,10 @@ def score(
     >>> scored.groups, scored.why, scored.mean, scored.nist
     (array([0.5, 2. ]), ('', 'missing'), 1.25, 375.0)
     """
-    _refuse_swapped(truth, synthetic, schema)
+    if not isinstance(schema, Schema):
+        raise DataError(
+            f"the third argument is a {type(schema).__name__}: give the truth, the synthetic rows, the schema"
+        )
     by = names_of(by)
     columns = [name for name in schema.coded if name not in by]
     names = chosen_pairs(columns, pairs, seed)
@@ -216,44 +198,17 @@ def score(
     return Score(level, rows, synthetic_rows, names, detail, bias)
 
 
-def _refuse_swapped(truth: Any, synthetic: Any, schema: Any) -> None:
-    """Refuse arguments in another order, as far as it shows."""
-    if not isinstance(schema, Schema) or isinstance(truth, Schema) or isinstance(synthetic, Schema):
-        given = ", ".join(type(each).__name__ for each in (truth, synthetic, schema))
-        raise DataError(
-            f"score takes the truth, the synthetic rows, the schema and the group columns, in this order; got {given}"
-        )
-    paths = [Path(each) for each in (truth, synthetic) if isinstance(each, (str, PathLike))]
-    if len(paths) == 2 and _is_kept(paths[0]) and not _is_kept(paths[1]):
-        raise DataError(
-            f"the truth is {paths[0]}, which has a release's synthetic rows: give the truth first, then those rows"
-        )
-
-
-def _is_kept(path: Path) -> bool:
-    """Whether a file or data set has the synthetic rows that a release's folder keeps."""
-    return path.name in (SYNTHETIC, SYNTHETIC_PARTS) and (path.parent / KEPT_ROWS.name).exists()
-
-
-def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTEST_SEED) -> Floats:
+def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all") -> Floats:
     """Distance of each pair's two-way tables between two distributions on coded rows: tables, priors or estimates.
 
     >>> from prade import Schema
-    >>> from prade.data.public.joint import Coded
     >>> schema = Schema.from_mbi({"x": 2, "y": 2})
     >>> p = Coded(schema, {"x": np.array([0, 1]), "y": np.array([0, 1])}, np.array([3.0, 1.0]))
     >>> joint_errors(p, Coded(schema, {"x": np.array([0]), "y": np.array([0])}))
     array([0.5])
     """
-    columns = [name for name in p.schema.coded if name in p.codes and name in q.codes]
-    if p.schema.shape(columns) != q.schema.shape(columns):
-        raise DataError("the two distributions have different schemas; code both by the same one")
-    names = chosen_pairs(columns, pairs, seed)
-    one, other = np.zeros(len(p), np.int64), np.zeros(len(q), np.int64)  # a single group
-    distances = pair_errors(
-        p.schema, p.codes, one, q.codes, other, 1, names, truth_weights=p.weights, weights=q.weights
-    )
-    return distances.ravel()
+    names = chosen_pairs([name for name in p.schema.coded if name in p.codes and name in q.codes], pairs)
+    return distances_of(p.codes, q, names, truth_weights=p.weights, threads=None)
 
 
 # ---------------------------------------------------------------------- pairs
@@ -289,12 +244,7 @@ def chosen_pairs(columns: Sequence[str], pairs: Pairs = CONTEST_PAIRS, seed: int
 
 
 def _checked_pair(columns: Sequence[str], pair: Any) -> Pair:
-    if (
-        isinstance(pair, str)
-        or not isinstance(pair, Sequence)
-        or len(pair) != 2
-        or (pair[0] == pair[1] and len(columns) > 1)
-    ):
+    if isinstance(pair, str) or len(pair) != 2 or (pair[0] == pair[1] and len(columns) > 1):
         raise DataError(f'{pair!r} is not a pair; write two different columns, as in ("AGE", "SEX")')
     for name in pair:
         if name not in columns:
@@ -325,9 +275,10 @@ def _alike(name: str, truth: Any, synthetic: Any) -> tuple[Any, Any]:
     """The cells of a group column of both tables in types that go together: "06" and 6 are one, as when measuring."""
     import pyarrow as pa
 
-    from prade.data.read.cells import is_text
+    def widest(kind: pa.DataType) -> pa.DataType:
+        return pa.large_string() if is_text(kind) else pa.int64() if pa.types.is_signed_integer(kind) else kind
 
-    kinds = [_widest(truth.type), _widest(synthetic.type)]
+    kinds = [widest(truth.type), widest(synthetic.type)]
     if is_text(kinds[0]) != is_text(kinds[1]):
         kinds = [kinds[1] if is_text(kinds[0]) else kinds[0]] * 2
     try:
@@ -338,14 +289,6 @@ def _alike(name: str, truth: Any, synthetic: Any) -> tuple[Any, Any]:
             f"the two tables write {name} in different types ({truth.type} and {synthetic.type}), and not every text "
             "is such a value; convert one, or give the list of groups"
         ) from None
-
-
-def _widest(kind: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
-    from prade.data.read.cells import is_text
-
-    return pa.large_string() if is_text(kind) else pa.int64() if pa.types.is_signed_integer(kind) else kind
 
 
 def _coded_side(

@@ -2,8 +2,7 @@
 
     d = mean over sets of k columns of  sum over cells |P - Q|          score = 1000 (1 - d / 2)
 
-with P and Q the shares of the two tables' rows: 1000 is perfect, 0 nothing in common. All sets of k different columns
-count where there are at most 100, or else 100 that are drawn with the seed. Cells are those of the schema.
+with P and Q the shares of the two tables' rows. All sets of k columns count, or 100 of them, drawn with the seed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prade.data.declare.schema import Schema
-    from prade.data.public.public import Public
 
 MOST_TABLES = 100
 LARGEST_TABLE = 2**24  # cells; those of larger tables are counted by sorting the rows
@@ -53,17 +51,12 @@ class Side:
     numbers: Mapping[str, Floats]
 
     @classmethod
-    def of(cls, schema: Schema, table: Any, *, weight: str | None = None) -> Side:
-        """A table or file; `weight` names a column of row weights, without it every row counts once."""
+    def of(cls, schema: Schema, table: Any) -> Side:
+        """A table or file; every row counts once."""
         rows = table_columns(table)
-        coded = encode(schema, rows, weight=weight)
+        coded = encode(schema, rows)
         numeric = [name for name in schema.coded if schema[name].numeric]
         return cls(coded, {name: binned_numbers(schema[name], rows[name], coded.codes[name]) for name in numeric})
-
-    @classmethod
-    def of_public(cls, public: Public) -> Side:
-        """The rows of a public table, with their weights."""
-        return cls(public.prior, public.numbers)
 
     @classmethod
     def joined(cls, sides: Sequence[Side]) -> Side:
@@ -119,7 +112,7 @@ class Side:
 
 
 def drawn_sets(columns: Columns, k: int, seed: int, most: int = MOST_TABLES) -> list[Columns]:
-    """Different sets of k columns: all of them if there are at most `most`, or else that many, drawn at random.
+    """Different sets of k columns: all of them, or `most`, drawn at random.
 
     >>> drawn_sets(("A", "B", "C"), 2, 0)
     [('A', 'B'), ('A', 'C'), ('B', 'C')]

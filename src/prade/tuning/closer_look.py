@@ -1,9 +1,8 @@
 """A closer look at what a plan makes of the stand-ins: errors by level, column and pair, and a few places' tables.
 
-The estimates are made in full, as in the real run, once for each stand-in, with noise that had no part in choosing the
-plan. Levels above the last are scored as users will see them: the groups of the last level added up. Columns and pairs
-are scored in groups of the last level that were kept back. The places that are shown are among them too, if there are
-enough: their rows are public, and stand in for private ones.
+The estimates are made in full, as in the real run, with noise that had no part in choosing the plan. Levels above the
+last are scored as users will see them: the groups of the last level added up. Columns and pairs are scored, and places
+shown, in groups of the last level that were kept back, if there are enough.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from prade.estimating.levels.totals import FEWEST_ROWS
 from prade.planning.plan import Plan
 from prade.queries.parts import Marginal
 from prade.sampling.table import sample_groups
-from prade.scoring.distances import mean_distance, pair_errors
+from prade.scoring.distances import distances_of, mean_distance
 from prade.scoring.evaluation import PublicBaseline
 from prade.tuning.expectation import expected_in_another
 from prade.tuning.gain import Columns
@@ -85,13 +84,14 @@ class CloserLook:
 
     def _places(self) -> tuple[Place, ...]:
         """A few groups of different sizes: of the first stand-in, or of all where it has too few."""
-        fresh = [(k, g) for k in range(len(self.stand_ins)) for g in self.rehearsal.groups_of(k, fresh=True)]
+        rows = [np.bincount(each.group, minlength=len(each.groups)) for each in self.stand_ins]
+        fresh = [(k, g) for k in range(len(rows)) for g in self.rehearsal.groups_of(k, fresh=True)]
         first = [each for each in fresh if each[0] == 0]
-        pool = sorted(first if len(first) >= MOST_PLACES else fresh, key=lambda each: self._rows(*each))
+        pool = sorted(first if len(first) >= MOST_PLACES else fresh, key=lambda each: rows[each[0]][each[1]])
         ranks = np.unique(np.rint(np.linspace(0, len(pool) - 1, MOST_PLACES)).astype(int))
-        return tuple(self._place(*pool[rank]) for rank in ranks)
+        return tuple(self._place(k, g, int(rows[k][g])) for k, g in (pool[rank] for rank in ranks))
 
-    def _place(self, stand_in: int, group: int) -> Place:
+    def _place(self, stand_in: int, group: int, rows: int) -> Place:
         chosen, kind = self.stand_ins[stand_in], self.rehearsal.kind
         if kind == "no groups":
             label = f"public rows drawn at random, group {group + 1}"
@@ -102,10 +102,7 @@ class CloserLook:
             label = f"half of {label}" if kind == "recurring groups" else label
         truth = self._shares(self.rehearsal.truth(stand_in, group))
         public = self._shares(chosen.public.prior.codes, self.baselines[stand_in].weights(group))
-        return Place(stand_in, group, label, self._rows(stand_in, group), truth, public)
-
-    def _rows(self, stand_in: int, group: int) -> int:
-        return int(np.sum(self.stand_ins[stand_in].group == group))
+        return Place(stand_in, group, label, rows, truth, public)
 
     # ---------------------------------------------------------------- one plan
 
@@ -124,11 +121,10 @@ class CloserLook:
             tables |= self._tables(estimates, k)
         levels = []
         for by, prior, errors in zip(self.levels, self._prior_above, zip(*above, strict=True), strict=False):
-            expected = expected_in_another([each[None] for each in errors], len(plan.groups.level(by)))
-            rounded = (round(each, 6) for each in (*expected, prior))
-            levels.append({"level": "+".join(by), **dict(zip(("error", "spread", "prior"), rounded, strict=True))})
-        shown = tuple(tables[number] for number in range(len(self.places)))
-        return Look(tuple(levels), *self._by_column(distances), shown)
+            error, spread = expected_in_another([each[None] for each in errors], len(plan.groups.level(by)))
+            rounded = {"error": round(error, 6), "spread": round(spread, 6), "prior": round(prior, 6)}
+            levels.append({"level": "+".join(by), **rounded})
+        return Look(tuple(levels), *self._by_column(distances), tuple(tables[k] for k in range(len(self.places))))
 
     def _sums(self, estimates: Estimates, stand_in: int) -> list[Floats]:
         """The errors in groups of the levels above the last, whose estimates are the sums of the last level's."""
@@ -152,7 +148,7 @@ class CloserLook:
         mine = {number: place.group for number, place in enumerate(self.places) if place.stand_in == stand_in}
         if not mine:
             return {}
-        each = np.arange(len(estimates.totals))
+        each, answers = np.arange(len(estimates.totals)), estimates.answers[-1]
         parts = [Marginal.of(self.schema, [name]) for name in self.names]
         codes = estimates.public.prior.codes
         cells = [(part.cells(self.schema, codes), part.n_cells) for part in parts]
@@ -160,7 +156,6 @@ class CloserLook:
         sd /= np.maximum(estimates.totals, FEWEST_ROWS)[:, None]
         chosen = estimates.with_totals(np.where(np.isin(each, list(mine.values())), estimates.totals, 0.0))
         drawn, group = sample_groups(chosen, self.seed, execution=self.execution)
-        answers = estimates.answers[-1]
         tables = {}
         for number, place in mine.items():
             noisy = [
@@ -180,7 +175,6 @@ class CloserLook:
     # ---------------------------------------------------------------- tables and distances
 
     def _above(self, by: Columns, stand_in: int) -> Ints:
-        """The group of a level above that each group of a stand-in is in."""
         groups = self.stand_ins[stand_in].groups
         return groups.level(groups.names).above(groups.level(by))
 
@@ -201,16 +195,12 @@ class CloserLook:
 
     def _distances(self, stand_in: int, weights: Callable[[int], Floats]) -> Floats:
         """The mean distances, over groups, of all columns and pairs between true rows and weighted public rows."""
-        chosen, names, threads = self.stand_ins[stand_in], self.names, self.rehearsal.threads
-        kinds = [*((name, name) for name in names), *combinations(names, 2)]
-        public, distances = chosen.public.prior.codes, []
+        chosen, distances = self.stand_ins[stand_in], []
+        public, kinds = chosen.public.prior, [*((name, name) for name in self.names), *combinations(self.names, 2)]
         for group in self.rehearsal.groups_of(stand_in, fresh=True)[:MOST_LOOKED_AT]:
             truth = self.rehearsal.truth(stand_in, group)
-            one, other = (np.zeros(len(codes[names[0]]), np.int64) for codes in (truth, public))
-            errors = pair_errors(
-                self.schema, truth, one, public, other, 1, kinds, weights=weights(group), threads=threads
-            )
-            distances.append(errors.ravel() * chosen.shrink)
+            errors = distances_of(truth, public, kinds, weights(group), threads=self.rehearsal.threads)
+            distances.append(errors * chosen.shrink)
         return np.asarray(np.mean(distances, axis=0))
 
     def _by_column(self, distances: Sequence[Floats]) -> tuple[Floats, Floats]:

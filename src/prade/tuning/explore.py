@@ -1,24 +1,19 @@
 """Several budgets rehearsed for one task: what does epsilon buy?
 
-The stand-ins, what they tell about candidates, layouts and covariances of public rows are the same for every budget,
-and so are most of the choices that are good. So the middle budget is searched first, and each other one starts from
-what was best at its neighbour, and is compared with the simplest plan too. All budgets together take about twice the
-effort that one would. Nothing here can see private rows.
+The stand-ins and all that they tell serve every budget, and so do most choices that are good. So the middle budget is
+searched first, and each other one starts from what was best at its neighbour, and is compared with the simplest plan
+too. All budgets together take about twice the effort that one would. Nothing here can see private rows.
 
-Let e(b) be the expected error at budget b. From budget b to a larger one c, each doubling of the budget takes
-
-    r(b, c) = 1 - (e(c) / e(b))^(1 / log2(c / b))
-
-off the error. The elbow is the smallest budget that is worth spending and beyond which every larger rehearsed budget
-takes less than a tenth off per doubling. (If noise were the only error, each doubling would take off half of it.) It is
-a remark about errors, and does not say what a budget means for people.
+The elbow is the smallest budget that is worth spending and beyond which every larger rehearsed budget takes less than a
+tenth off the expected error e per doubling, 1 - (e(c) / e(b))^(1 / log2(c / b)) from a budget b to a larger one c.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from os import PathLike
@@ -118,27 +113,21 @@ def symbol(budget: Budget) -> str:
     return "rho" if budget.kind == "zcdp" else "epsilon"
 
 
-def order_of(number: int) -> Iterator[tuple[int, int | None]]:
-    """The order in which ascending budgets are searched, each with the neighbour that it starts from."""
-    middle = number // 2
-    yield middle, None
-    yield from ((k, k - 1) for k in range(middle + 1, number))
-    yield from ((k, k + 1) for k in reversed(range(middle)))
-
-
 def _all_rehearsed(tuner: Tuner, closer: CloserLook, budgets: Sequence[Budget], whole: Effort) -> list[Rehearsed]:
     rehearsed: dict[int, Rehearsed] = {}
     done = looking = 0.0
-    for number, neighbour in order_of(len(budgets)):
+    rehearsal, middle = tuner.rehearsal, len(budgets) // 2
+    for number in (*range(middle, len(budgets)), *reversed(range(middle))):
         budget, searches, left = budgets[number], len(budgets) - len(rehearsed), max(whole.allowed - done, 0.0)
-        share = FIRST * left if neighbour is None and searches > 1 else max(left / searches - looking, 0.0)
+        share = FIRST * left if not rehearsed and searches > 1 else max(left / searches - looking, 0.0)
         effort = replace(whole, allowed=share, what=f"rehearsing {symbol(budget)} {readable(budget.amounts[0])}")
         start: Choice | None = None
-        if neighbour is not None:  # answers that stay raw at a budget need not be good enough for that at a smaller one
-            near = rehearsed[neighbour].tuned
-            start = near.best if number > neighbour else near.smoothed
+        if number > middle:
+            start = rehearsed[number - 1].tuned.best
+        elif number < middle:  # answers that stay raw at a budget need not be good enough for that at a smaller one
+            start = rehearsed[number + 1].tuned.smoothed
         tuned = tuner.tune(budget, effort, start, noise=len(rehearsed))
-        plan, rehearsal = tuned.plan, tuner.rehearsal
+        plan = tuned.plan
         rehearsed[number] = Rehearsed(tuned, closer.at(plan), _at_risk(rehearsal, plan), _too_small(rehearsal, plan))
         look = sum(  # the estimates of all groups of every stand-in
             work_of(plan, tuned.settings, each.groups, len(each.public), len(each.groups), 0)
@@ -149,12 +138,11 @@ def _all_rehearsed(tuner: Tuner, closer: CloserLook, budgets: Sequence[Budget], 
 
 
 def elbow(
-    amounts: Sequence[Fraction], errors: Sequence[float], worthwhile: Sequence[bool], name: str = "epsilon"
+    amounts: Sequence[Fraction], errors: Sequence[float], worthwhile: Sequence[bool], name: str
 ) -> tuple[int | None, str]:
     """The number of the elbow among ascending budgets, and a sentence about it; None where there is none.
 
-    >>> elbow([Fraction(1), Fraction(3), Fraction(6)], [0.4, 0.2, 0.19], [True, True, True])
-    (1, 'Beyond epsilon = 3, you pay twice the budget for at most 5 % less error.')
+    >>> elbow([Fraction(1), Fraction(3), Fraction(6)], [0.4, 0.2, 0.19], [True, True, True], "epsilon")
     """
     if not any(worthwhile):
         return None, "At none of these budgets is the result expected to be better than the public table alone."
@@ -183,7 +171,7 @@ def elbow(
 
 @dataclass(frozen=True, eq=False)
 class Rehearsed:
-    """One budget: its plan, with the error to expect, and a closer look at what the plan makes of the stand-ins.
+    """One budget: its plan, and what the plan makes of the stand-ins.
 
     `risk` is about groups whose number of rows is far off, `too_small` about stand-in groups with more noise than rows
     in an average cell: how many groups, of how many, in words.
@@ -199,10 +187,10 @@ class Rehearsed:
         """The number that budgets differ in."""
         return self.tuned.plan.budget.amounts[0]
 
-    @property
-    def tables(self) -> int:
-        """How many tables are measured; numbers of rows are none."""
-        return sum(len(question.parts) for question in self.tuned.plan.questions if not question.is_total)
+
+def _tables(plan: Plan) -> int:
+    """How many tables are measured; numbers of rows are none."""
+    return sum(len(question.parts) for question in plan.questions if not question.is_total)
 
 
 def _at_risk(rehearsal: Rehearsal, plan: Plan) -> dict[str, Any]:
@@ -218,8 +206,7 @@ def _at_risk(rehearsal: Rehearsal, plan: Plan) -> dict[str, Any]:
 
 def _too_small(rehearsal: Rehearsal, plan: Plan) -> dict[str, Any]:
     """Stand-in groups with fewer rows in an average measured cell than the standard deviation of its noise."""
-    last = len(plan.levels) - 1
-    measured = [question for question in plan.questions if question.level == last and not question.is_total]
+    measured = [each for each in plan.questions if each.level == len(plan.levels) - 1 and not each.is_total]
     rows = np.concatenate([each.rows for each in rehearsal.stand_ins])
     if not measured:
         words = "No table is measured in single groups: only their numbers of rows are."
@@ -262,21 +249,18 @@ class Exploration:
 
     def table(self) -> list[dict[str, Any]]:
         """One row per budget, as `prade plan` prints it."""
-        rows = []
-        for each in self.rehearsed:
-            expected, risk = each.tuned.expected, each.risk
-            rows.append(
-                {
-                    symbol(self.task.budget): readable(each.amount),
-                    "expected error": f"{expected.error:.3f} ± {expected.error_spread:.3f}",
-                    "public baseline": f"{expected.prior:.3f}",
-                    "improvement": f"{expected.prior - expected.error:.3f} ± {expected.spread:.3f}",
-                    "tables measured": str(each.tables),
-                    "groups at risk": f"{risk['groups']:.0f} of {risk['of']:,}",
-                    "worth it": "yes" if each.tuned.worthwhile else "no",
-                }
-            )
-        return rows
+        return [
+            {
+                symbol(self.task.budget): readable(each.amount),
+                "expected error": f"{expected.error:.3f} ± {expected.error_spread:.3f}",
+                "public baseline": f"{expected.prior:.3f}",
+                "improvement": f"{expected.prior - expected.error:.3f} ± {expected.spread:.3f}",
+                "tables measured": str(_tables(each.tuned.plan)),
+                "groups at risk": f"{each.risk['groups']:.0f} of {each.risk['of']:,}",
+                "worth it": "yes" if each.tuned.worthwhile else "no",
+            }
+            for each, expected in ((each, each.tuned.expected) for each in self.rehearsed)
+        ]
 
     def save_plans(self, output: str | PathLike[str] = "plan.toml") -> list[Path]:
         """Write the plan of each budget to a file beside `output` (plan-0.1.toml), and return the paths."""
@@ -293,8 +277,7 @@ class Exploration:
         array = array or listed
         recommended, words = self.elbow
         closer, rehearsal, levels = self.closer, self.closer.rehearsal, self.task.levels
-        column_prior, pair_prior = closer.prior
-        how, *caveats = _sentences(WORDS[rehearsal.kind])
+        how, *caveats = re.split(r"(?<=\.) ", WORDS[rehearsal.kind], maxsplit=1)
         stand_ins, groups = rehearsal.stand_ins, sum(len(each.groups) for each in rehearsal.stand_ins)
         return {
             "dataset": self.task.dataset,
@@ -313,8 +296,8 @@ class Exploration:
             "elbow": words or None,
             "recommended": recommended,
             "budgets": [self._budget(each, output, array) for each in self.rehearsed],
-            "column_prior": _rounded(column_prior),
-            "pair_prior": array(pair_prior),
+            "column_prior": _rounded(closer.prior[0]),
+            "pair_prior": array(closer.prior[1]),
             "places": [{"label": place.label, "rows": place.rows} for place in closer.places],
             "tables": [
                 {
@@ -347,9 +330,8 @@ class Exploration:
         return caveats
 
     def _budget(self, each: Rehearsed, output: str | PathLike[str], array: Array) -> dict[str, Any]:
-        tuned, plan = each.tuned, each.tuned.plan
+        tuned, plan, expected = each.tuned, each.tuned.plan, asdict(each.tuned.expected)
         path = plan_file(output, plan.budget)
-        expected = asdict(tuned.expected)
         del expected["advice"]
         last = {"error": expected["error"], "spread": expected["error_spread"], "prior": expected["prior"]}
         return {
@@ -370,7 +352,7 @@ class Exploration:
                 }
                 for question in plan.questions
             ],
-            "tables": each.tables,
+            "tables": _tables(plan),
             "not_measured": columns_left_out(plan),
             "risk": {**each.risk, "bias": self.closer.rehearsal.bias},
             "too_small": each.too_small,
@@ -414,11 +396,6 @@ def _command(path: Path, plan: Plan) -> str:
         f"prade ledger open {dataset} {cap} --max-rows-per-person {plan.unit.max_rows}{person}  # once for a data set\n"
         f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{name}{accepted}"
     )
-
-
-def _sentences(text: str) -> list[str]:
-    first, _, rest = text.partition(". ")
-    return [f"{first}.", rest] if rest else [text]
 
 
 def _rounded(values: Iterable[float]) -> list[float]:

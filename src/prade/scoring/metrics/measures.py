@@ -1,11 +1,10 @@
 """All metrics of synthetic rows against the true ones, in one dictionary, with a line for each in a summary.
 
 They compare a table with the true rows: they are NOT private, and are published for public rows only. Where there is a
-public table, each metric is also computed for it in place of the synthetic rows: what the public table alone is worth.
-`prade.reporting.truth` describes the dictionary.
+public table, each metric is also computed for it. `prade.reporting.truth` describes the dictionary.
 
-Propensity and principal components take a sample: at most `sample` rows of each table, drawn with the seed. The others
-take all rows. A metric that these tables, or this installation, do not allow has {"not_available": why} in its place.
+Propensity and principal components take a sample of at most `sample` rows of each table, the others all rows. A metric
+that these tables, or this installation, do not allow has {"not_available": why} in its place.
 """
 
 from __future__ import annotations
@@ -79,17 +78,18 @@ def all_metrics(truth: Side, synthetic: Side, public: Side | None = None, choice
     others = {"synthetic": synthetic, "public": public}
     rows = {name: None if side is None else len(side) for name, side in {"truth": truth, **others}.items()}
     empty = next((f"the {name} table has no rows" for name, number in rows.items() if number == 0), None)
-    tables = {} if empty else {k: partial(k_marginal, truth, others, k, choices.seed) for k in K}
     lacks = empty or (None if find_spec("sklearn") else INSTALL)
     computed = {} if lacks else _computations(truth, others, choices)
+
+    def of_tables(k: int) -> Any:
+        return or_why(partial(k_marginal, truth, others, k, choices.seed)) if not empty else {"not_available": empty}
+
     with single_threaded_blas():
-        metrics: dict[str, Any] = {
-            "kmarginal": [or_why(tables[k]) if k in tables else {"not_available": empty} for k in K],
-            **{name: or_why(computed[name]) if computed else {"not_available": lacks} for name in OTHERS},
-        }
+        metrics: dict[str, Any] = {"kmarginal": [of_tables(k) for k in K]}
+        metrics |= {name: or_why(computed[name]) if computed else {"not_available": lacks} for name in OTHERS}
     if public is None:
         metrics["copies"] = None
-    every = {"summary": summary(metrics), "rows": {**rows, "sample": choices.sample, "seed": choices.seed}, **metrics}
+    every = {"summary": _summary(metrics), "rows": {**rows, "sample": choices.sample, "seed": choices.seed}, **metrics}
     return {name: plain(value) for name, value in every.items()}
 
 
@@ -100,13 +100,10 @@ def _computations(truth: Side, others: Mapping[str, Side | None], choices: Choic
     given = {name: side for name, side in sides.items() if side is not None}
     size = min(choices.sample, *map(len, given.values()))  # one size: the classifier has as many rows of each kind
     few = {name: side.drawn(size, seed) for name, side in given.items()}
-    drawn = {name: few.get(name) for name in others}
-    number = numbered(given)
+    drawn, number = {name: few.get(name) for name in others}, numbered(given)
+    told_apart = partial(propensity, few["truth"], seed=seed, trees=choices.trees)
     return {
-        "propensity": lambda: {
-            "rows": size,
-            **each(lambda side: propensity(few["truth"], side, seed, choices.trees), drawn),
-        },
+        "propensity": lambda: {"rows": size, **each(told_apart, drawn)},
         "linear": lambda: regression(sides, choices.linear or usual_linear(schema, columns), numeric=True),
         "logistic": lambda: regression(sides, choices.logistic or usual_logistic(schema, columns), numeric=False),
         "pca": lambda: principal_components(few["truth"], drawn),
@@ -164,24 +161,24 @@ _LINES = (
 )
 
 
-def summary(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _summary(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The lines: each metric's main number for every table, the best it can be, how to read it, and why if it lacks."""
-    return [_described(line, metrics) for line in _LINES if line.metric != "copies" or metrics["copies"] is not None]
-
-
-def _described(line: _Line, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    entry = metrics[line.entry]
-    if line.entry == "kmarginal":
-        entry = entry[int(line.metric[0]) - 1]
-    values = {table: _number(line, entry, table) for table in ("synthetic", "public")}
-    whys = [value["not_available"] for value in values.values() if isinstance(value, dict)]
-    numbers = {table: None if isinstance(value, dict) else value for table, value in values.items()}
-    told = {"best": line.best, "digits": line.digits, "read": line.read, "why": whys[0] if whys else ""}
-    return {"metric": line.metric, "title": line.title, **numbers, **told}
+    lines = []
+    for line in _LINES:
+        if metrics[line.entry] is None:
+            continue
+        values = {table: _number(line, metrics[line.entry], table) for table in ("synthetic", "public")}
+        whys = [value["not_available"] for value in values.values() if isinstance(value, dict)]
+        numbers = {table: None if isinstance(value, dict) else value for table, value in values.items()}
+        told = {"best": line.best, "digits": line.digits, "read": line.read, "why": whys[0] if whys else ""}
+        lines.append({"metric": line.metric, "title": line.title, **numbers, **told})
+    return lines
 
 
 def _number(line: _Line, entry: Any, table: str) -> Any:
     """A table's number, {"not_available": why}, or None where there is no such table."""
+    if line.entry == "kmarginal":
+        entry = entry[int(line.metric[0]) - 1]
     if "not_available" in entry:
         return entry
     if line.metric == "consistency":  # the mean over the rules of the share of rows that break one

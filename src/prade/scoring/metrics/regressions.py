@@ -61,9 +61,9 @@ class Formula:
 
 
 def usual_linear(schema: Schema, columns: Sequence[str]) -> Formula:
-    """The first numeric column with at least half as many bins as any, age aside, by the first columns of few values.
+    """The first numeric column with at least half as many bins as any, by the first columns of few values.
 
-    Age, or whatever number comes first, explains others more often than others explain it.
+    Age, or whatever number comes first, explains others more often than others explain it: it is left out.
     """
     numeric = [name for name in columns if schema[name].numeric]
     if not numeric:
@@ -179,9 +179,10 @@ def regression(sides: Mapping[str, Side | None], formula: Formula, *, numeric: b
     for name in sides:
         try:
             fit = None if name not in given else truth if name == "truth" else fitted(usable[name])
-            result[name] = fit and _described(terms, fit, len(usable[name]), None if name == "truth" else truth)
         except NotAvailable as why:
             result[name] = {"not_available": str(why)}
+            continue
+        result[name] = fit and _described(terms, fit, len(usable[name]), None if name == "truth" else truth)
     return result
 
 
@@ -204,27 +205,25 @@ def _usable(sides: Mapping[str, Side], formula: Formula, outcome: Callable[[Side
 
 def _terms(truth: Side, predictors: Sequence[str]) -> dict[str, Callable[[Side], Floats]]:
     """The columns of the matrix of predictors by name; means, deviations and frequencies are those of the truth."""
+
+    def has_code(name: str, code: int, side: Side) -> Floats:
+        return np.asarray(side.codes[name] == code, np.float64)
+
+    def standardised(name: str, side: Side) -> Floats:
+        return np.asarray((side.numbers[name] - truth.numbers[name].mean()) / truth.numbers[name].std())
+
     terms: dict[str, Callable[[Side], Floats]] = {"intercept": lambda side: np.ones(len(side))}
     for name in predictors:
         if name not in truth.numbers:
             counts = np.bincount(truth.codes[name], minlength=truth.schema.size(name))
             texts = truth.schema[name].display_texts()
-            for code in np.flatnonzero(counts).tolist():
-                if code != counts.argmax():
-                    terms[f"{name} {texts[code]}"] = partial(_has_code, name, code)
+            others = (code for code in np.flatnonzero(counts).tolist() if code != counts.argmax())
+            terms |= {f"{name} {texts[code]}": partial(has_code, name, code) for code in others}
         elif len(truth) and np.ptp(truth.numbers[name]) > 0.0:  # a constant has no coefficient
-            terms[name] = partial(_standardised, name, truth.numbers[name].mean(), truth.numbers[name].std())
+            terms[name] = partial(standardised, name)
     if len(terms) == 1:
         raise NotAvailable("no predictor has two values that are frequent enough in every table")
     return terms
-
-
-def _has_code(name: str, code: int, side: Side) -> Floats:
-    return np.asarray(side.codes[name] == code, np.float64)
-
-
-def _standardised(name: str, mean: float, deviation: float, side: Side) -> Floats:
-    return np.asarray((side.numbers[name] - mean) / deviation)
 
 
 def _described(terms: Iterable[str], fit: Fit, rows: int, truth: Fit | None) -> dict[str, Any]:
@@ -232,6 +231,5 @@ def _described(terms: Iterable[str], fit: Fit, rows: int, truth: Fit | None) -> 
     if truth is not None:
         numbers["overlap"] = overlap(truth, fit)
     coefficients = [{"term": term, **{n: each[k] for n, each in numbers.items()}} for k, term in enumerate(terms)]
-    return {"rows": rows, "coefficients": coefficients} | (
-        {"overlap": numbers["overlap"].mean()} if truth is not None else {}
-    )
+    mean = {} if truth is None else {"overlap": numbers["overlap"].mean()}
+    return {"rows": rows, "coefficients": coefficients, **mean}

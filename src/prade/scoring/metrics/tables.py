@@ -42,12 +42,12 @@ def correlations(side: Side) -> Floats:
     """The correlation of every pair of columns: symmetric, NaN on the diagonal and where there is none.
 
     Two numeric columns have Pearson's, over the rows that have both, as in SDMetrics' CorrelationSimilarity and SDNist.
-    Any other pair has Cramer's V of its two-way table, because codes of categories have no order.
+    Any other pair has Cramer's V of its two-way table.
     """
     matrix = np.full((len(side.columns), len(side.columns)), np.nan)
     for a, b in combinations(range(len(side.columns)), 2):
         one, other = side.columns[a], side.columns[b]
-        if _kind(side, one, other) == "Pearson":
+        if one in side.numbers and other in side.numbers:
             matrix[a, b] = _pearson(side.numbers[one], side.numbers[other], side.coded.weights)
         else:
             matrix[a, b] = cramers_v(side.coded.project((one, other)))
@@ -55,12 +55,7 @@ def correlations(side: Side) -> Floats:
     return matrix
 
 
-def _kind(side: Side, one: str, other: str) -> str:
-    return "Pearson" if one in side.numbers and other in side.numbers else "Cramer's V"
-
-
 def _pearson(x: Floats, y: Floats, weights: Floats) -> float:
-    """The weighted correlation over the rows that have both; NaN if one of them does not vary there."""
     both = ~np.isnan(x) & ~np.isnan(y) & (weights > 0.0)
     x, y = x[both], y[both]
     if len(x) < 2 or np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
@@ -94,13 +89,19 @@ def correlation_differences(truth: Side, others: Mapping[str, Side | None]) -> d
         difference = mine - true
         pairs = [(a, b) for a, b in combinations(range(len(columns)), 2) if np.isfinite(difference[a, b])]
         if not pairs:
-            few = "there are fewer than 2 columns", "no pair of columns has two values or more in both tables"
-            raise NotAvailable(few[len(columns) > 1])
+            raise NotAvailable("no pair of columns has two values or more in both tables")
         off = np.abs([difference[pair] for pair in pairs])
-        worst = []
-        for a, b in (pairs[k] for k in np.argsort(-off, kind="stable")[:WORST]):
-            named = {"first": columns[a], "second": columns[b], "kind": _kind(truth, columns[a], columns[b])}
-            worst.append({**named, "truth": true[a, b], "found": mine[a, b], "difference": difference[a, b]})
+        worst = [
+            {
+                "first": columns[a],
+                "second": columns[b],
+                "kind": "Pearson" if {columns[a], columns[b]} <= set(truth.numbers) else "Cramer's V",
+                "truth": true[a, b],
+                "found": mine[a, b],
+                "difference": difference[a, b],
+            }
+            for a, b in (pairs[k] for k in np.argsort(-off, kind="stable")[:WORST])
+        ]
         return {"mean": off.mean(), "largest": off.max(), "worst": worst, "matrix": difference}
 
     return {"columns": columns, "kinds": KINDS, **each(compared, others)}
@@ -114,8 +115,8 @@ def principal_components(truth: Side, others: Mapping[str, Side | None]) -> dict
 
     Numbers are standardised by the truth's mean and deviation (missing counts as the mean, and has a feature of its
     own); each value of a category is a feature (indicator - p) / sqrt(p) with p its share in the truth, as in the
-    factor analysis of mixed data, so that the order of categories does not matter. (SDNist takes codes as numbers.)
-    On each axis, in standard deviations of the truth: the `shift` of the mean, and Wasserstein's `distance`.
+    factor analysis of mixed data. On each axis, in standard deviations of the truth: the `shift` of the mean, and
+    Wasserstein's `distance`.
     """
     from scipy.stats import wasserstein_distance
     from sklearn.decomposition import PCA
@@ -128,12 +129,9 @@ def principal_components(truth: Side, others: Mapping[str, Side | None]) -> dict
     real = model.explained_variance_ratio_ > 1e-9
     vectors, shares = model.components_[real], model.explained_variance_ratio_[real]
     owner = np.repeat(np.array(truth.columns), [block.shape[1] for block in blocks])
-    parts = [[(axis[owner == name] ** 2).sum() for name in truth.columns] for axis in vectors]
-    most = np.argsort(-np.array(parts), axis=1, kind="stable")[:, :NAMED]
-    described = [
-        {"share": share, "columns": [truth.columns[c] for c in largest]}
-        for share, largest in zip(shares, most, strict=True)
-    ]
+    parts = np.array([[(axis[owner == name] ** 2).sum() for name in truth.columns] for axis in vectors])
+    most = np.array(truth.columns)[np.argsort(-parts, axis=1, kind="stable")[:, :NAMED]].tolist()
+    described = [{"share": share, "columns": names} for share, names in zip(shares, most, strict=True)]
 
     def compared(side: Side) -> dict[str, Any]:
         theirs = np.concatenate(_features(truth, side), axis=1)
@@ -173,7 +171,7 @@ def _features(truth: Side, side: Side) -> list[Floats]:
 # ---------------------------------------------------------------------- propensity
 
 
-def propensity(truth: Side, side: Side, seed: int, trees: int = TREES) -> dict[str, Any]:
+def propensity(truth: Side, side: Side, *, seed: int, trees: int = TREES) -> dict[str, Any]:
     """Can a classifier tell true rows from others? The tables have rows that count once.
 
     A decision tree (of depth 5, as in SDNist) learns which of the N rows are not true, a share c of them:
@@ -258,11 +256,9 @@ def unique_matches(truth: Ints, others: Mapping[str, Ints | None]) -> dict[str, 
     unique = truth[np.bincount(truth)[truth] == 1]
     if not len(unique):
         raise NotAvailable("no row is unique in the truth")
-    result: dict[str, Any] = {"unique": len(unique), "of": len(truth)}
-    for name, rows in others.items():
-        matched = 0 if rows is None else int(np.isin(unique, rows).sum())
-        result[name] = None if rows is None else {"matched": matched, "share": matched / len(unique)}
-    return result
+    matched = {name: None if rows is None else int(np.isin(unique, rows).sum()) for name, rows in others.items()}
+    shares = {name: None if k is None else {"matched": k, "share": k / len(unique)} for name, k in matched.items()}
+    return {"unique": len(unique), "of": len(truth), **shares}
 
 
 def copies(truth: Ints, synthetic: Ints, public: Ints) -> dict[str, float]:
@@ -279,24 +275,22 @@ def consistency(truth: Side, others: Mapping[str, Side | None], seed: int) -> di
     A rule holds for at least 99 % of the true rows that have both values, and would often be broken if each column were
     drawn alone (`prade.data.declare.draft`).
     """
-    numeric = [truth.schema[name] for name in truth.columns if name in truth.numbers]
-    if len(numeric) < 2:
-        raise NotAvailable("there are fewer than 2 numeric columns")
     few = truth.drawn(MOST_ROWS, seed)
-    pairs = ordered_pairs(numeric, few.numbers, few.codes)
+    pairs = ordered_pairs(
+        [truth.schema[name] for name in truth.columns if name in truth.numbers], few.numbers, few.codes
+    )
     if not pairs:
         raise NotAvailable("no two numeric columns are ordered in nearly all true rows")
     rules = []
     for low, high in pairs:
         sides = {"truth": truth, **others}
         broken = {name: None if side is None else _broken(side, low, high) for name, side in sides.items()}
-        both = ~np.isnan(truth.numbers[low]) & ~np.isnan(truth.numbers[high])
+        both = ~np.isnan(truth.numbers[low] + truth.numbers[high])
         rules.append({"low": low, "high": high, "rows": int(both.sum()), **broken})
     return {"rules": rules}
 
 
 def _broken(side: Side, low: str, high: str) -> float | None:
-    """The share of the rows with both values in which the lower one is above; None if no row has both."""
     one, other = side.numbers[low], side.numbers[high]
     both: Floats = np.where(np.isnan(one) | np.isnan(other), 0.0, side.coded.weights)
     return float(both[one > other].sum() / both.sum()) if both.any() else None
