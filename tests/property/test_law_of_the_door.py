@@ -378,11 +378,11 @@ def test_tables_in_memory() -> None:
 
 
 def test_parquet(tmp_path: Path) -> None:
-    def opened(rows: pa.Table) -> Any:
+    def written(rows: pa.Table) -> Any:
         pq.write_table(rows, tmp_path / "rows.parquet")
         return opened(tmp_path / "rows.parquet")
 
-    arrow_law(opened, NOT_IN_PARQUET)
+    arrow_law(written, NOT_IN_PARQUET)
 
 
 # ---------------------------------------------------------------------- Spark

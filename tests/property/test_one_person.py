@@ -163,11 +163,15 @@ def pandas_objects(rows):
 
 
 def pandas_categories(rows):
-    return pandas_objects(rows).apply(lambda column: column if _unhashable(column) else column.astype("category"))
+    return pandas_objects(rows).apply(_categories)
 
 
-def _unhashable(column):
-    return any(isinstance(cell, (list, dict)) for cell in column)
+def _categories(column):
+    """The column as categories, if pandas can make them: not of lists, nor of all mixtures of numbers and times."""
+    try:
+        return column.astype("category")
+    except (TypeError, OverflowError):
+        return column
 
 
 def pandas_declared(rows):

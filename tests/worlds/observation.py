@@ -177,7 +177,7 @@ def _record_progress(patch: pytest.MonkeyPatch, told: list[Any]) -> None:
     """Commands tell a bar; here it is a list."""
 
     @contextmanager
-    def bar(*, shown: bool | None = None) -> Iterator[Any]:
+    def bar(**_: bool) -> Iterator[Any]:
         yield lambda *arguments: told.append(arguments)
 
     patch.setattr(prade.core.execution, "progress_bar", bar)
