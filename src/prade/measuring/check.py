@@ -7,8 +7,8 @@ this reads every row and shows values of private rows, writes nothing, and leave
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from prade.measuring.source import Counting, guarded, open_source
 from prade.measuring.streams import Batch
 from prade.measuring.tally import Tally
 from prade.planning.plan import Plan
+from prade.privacy.protection import Unit
 
 TOO_MANY = 0.1  # of a column's cells outside the schema: the column is probably coded in another way
 SHOWN = 5  # values that are listed, the commonest first
@@ -34,14 +35,13 @@ WARNING = "For the custodian's eyes only: this shows values of private rows. Not
 class Check:
     """How a private table fits a plan. It contains values of private rows: show it to nobody else.
 
-    `missing` are columns that the plan needs and the table lacks, `extra` those that it does not need; `problem` says
-    why the table cannot be measured for another reason. `outside` has, for each column with cells outside the schema,
-    their share and the commonest of them. `unlisted` has the commonest groups that are not on the list, with their
-    rows. `over_bound` is the number of persons with more rows than are counted.
+    `problem` says why the table cannot be measured; `extra` are columns that the plan does not need. `outside` has, for
+    each column with cells outside the schema, their share and the commonest of them. `unlisted` has the commonest
+    groups that are not on the list, with their rows. `over_bound` is the number of persons with more rows than are
+    counted.
     """
 
     rows: int = 0
-    missing: list[str] = field(default_factory=list)
     problem: str = ""
     extra: list[str] = field(default_factory=list)
     outside: dict[str, tuple[float, dict[str, int]]] = field(default_factory=dict)
@@ -56,8 +56,7 @@ class Check:
     def fits(self) -> bool:
         """Whether the plan can be measured, and at most a tenth of each column's cells and of all rows is left out."""
         shares = [share for share, _ in self.outside.values()]
-        unlisted = self.unlisted_rows / max(1, self.rows)
-        return not self.missing and not self.problem and max([*shares, unlisted]) <= TOO_MANY
+        return not self.problem and max([*shares, self.unlisted_rows / max(1, self.rows)]) <= TOO_MANY
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -65,10 +64,9 @@ class Check:
         return {"warning": WARNING, "fits": self.fits, **asdict(self), "outside": outside}
 
     def __str__(self) -> str:
-        lines = [WARNING, *(f"the table has no column {name!r}, which the plan needs" for name in self.missing)]
-        if self.missing or self.problem:
-            return "\n".join([*lines, *filter(None, [self.problem]), "No row was looked at: correct this first."])
-        lines.append(many(self.rows, "row"))
+        if self.problem:
+            return "\n".join([WARNING, self.problem, "No row was looked at: correct this first."])
+        lines = [WARNING, many(self.rows, "row")]
         if self.extra:
             lines.append(f"not needed by the plan: {', '.join(self.extra)}")
         for name, (share, values) in self.outside.items():
@@ -106,24 +104,14 @@ def check(plan: Plan, private: Any) -> Check:
     4 rows
     SEX: 75.0% of the cells are outside the schema (F 2, M 1): is this column coded as the schema says?
     """
-    source = open_source(private)
-    try:
-        needed = [name for question in plan.questions for part in question.parts for name in part.columns]
-        needed = list(dict.fromkeys([*needed, *filter(None, [plan.unit.person_id])]))
-        missing = [name for name in needed if name not in source.columns]
-        extra = [name for name in source.columns if name not in (*needed, *plan.groups.names)]
-        if missing:
-            return Check(missing=missing, extra=extra)
+    with open_source(private) as source:
         try:
             tally = Counting.of_plan(source, plan).tally
         except DataError as error:
-            return Check(problem=str(error), extra=extra)
+            return Check(problem=str(error))
         look = _Look(tally)
         guarded(f"reading {source.name}", lambda: look.over(source.stream.read(tally.names or source.columns[:1])))
-        return look.result(plan, extra)
-    finally:
-        if source is not private:
-            source.close()
+        return look.result(plan, [name for name in source.columns if name not in (*tally.names, *plan.groups.names)])
 
 
 class _Look:
@@ -131,16 +119,14 @@ class _Look:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._rows = 0
-        self._outside: dict[str, int] = {}
-        self._values: dict[str, Counter[str]] = {column.name: Counter() for column in tally.columns}
+        self._rows = self._unlisted = self._without_id = 0
+        self._outside: Counter[str] = Counter()
+        self._values: dict[str, Counter[str]] = defaultdict(Counter)
         self._groups: Counter[str] = Counter()
-        self._unlisted = 0
         self._filled = np.zeros(tally.listed[-1].size, np.bool_)
         self._people: list[NDArray[Any]] = []
-        self._without_id = 0
 
-    def over(self, batches: Any) -> None:
+    def over(self, batches: Iterable[Batch]) -> None:
         """Look at all rows."""
         for cells in batches:
             self._at(cells)
@@ -151,13 +137,13 @@ class _Look:
         listed = self._tally.listed[-1]
         joint, number = listed.joint_codes(cells, rows, refuse=False)
         self._filled[number[number >= 0]] = True
-        keys = [column.name for column in listed.columns]
         for column in self._tally.columns:
             fits = code_cells(column, cells[column.name], refuse=False)[1]
-            self._outside[column.name] = self._outside.get(column.name, 0) + int((~fits).sum())
+            self._outside[column.name] += int((~fits).sum())
             _remember(self._values[column.name], _texts(cells[column.name], ~fits))
         if (elsewhere := number < 0).any():
             self._unlisted += int(elsewhere.sum())
+            keys = [column.name for column in listed.columns]
             each = zip(*(_texts(cells[name], elsewhere) for name in keys), strict=True)
             _remember(self._groups, [", ".join(f"{n} {v}" for n, v in zip(keys, row, strict=True)) for row in each])
         if self._tally.person is not None:
@@ -168,58 +154,52 @@ class _Look:
 
     def result(self, plan: Plan, extra: list[str]) -> Check:
         """What was seen."""
-        rows = max(1, self._rows)
         labels = plan.groupings[-1].labels() if plan.groups.names else []
-        persons, over, without = self._persons()
+        persons: tuple[int | None, ...] = (None, None, None)
+        if self._tally.person is not None:
+            rows = np.concatenate([np.zeros((0, 3), np.uint64), *self._people])
+            persons = (*_over_bound(rows, plan.unit), self._without_id)
         return Check(
-            rows=self._rows,
-            extra=extra,
-            outside={n: (k / rows, dict(self._values[n].most_common(SHOWN))) for n, k in self._outside.items() if k},
-            unlisted_rows=self._unlisted,
-            unlisted=dict(self._groups.most_common(SHOWN)),
-            empty_groups=[label for label, filled in zip(labels, self._filled, strict=False) if not filled],
-            persons=persons,
-            over_bound=over,
-            without_id=without,
+            self._rows,
+            "",
+            extra,
+            {n: (k / self._rows, dict(self._values[n].most_common(SHOWN))) for n, k in self._outside.items() if k},
+            self._unlisted,
+            dict(self._groups.most_common(SHOWN)),
+            [label for label, filled in zip(labels, self._filled, strict=False) if not filled],
+            *persons,
         )
 
-    def _persons(self) -> tuple[int | None, int | None, int | None]:
-        unit = self._tally.unit
-        if unit is None or unit.person_id is None:
-            return None, None, None
-        rows = np.concatenate([np.zeros((0, 3), np.uint64), *self._people])
-        rows = rows[np.lexsort(rows.T[::-1])]
-        person, place = runs_of(rows[:, 0], rows[:, 1]), runs_of(*rows.T)
-        over = np.bincount(person) > unit.max_rows
-        if unit.per_group is not None:
-            over[person[np.bincount(place)[place] > unit.per_group]] = True
-        return len(over), int(over.sum()), self._without_id
+
+def _over_bound(rows: NDArray[np.uint64], unit: Unit) -> tuple[int, int]:
+    """The number of persons, and of those with more rows than are counted; a row is a person in two halves, a group."""
+    rows = rows[np.lexsort(rows.T[::-1])]
+    person, place = runs_of(rows[:, 0], rows[:, 1]), runs_of(*rows.T)
+    over = np.bincount(person) > unit.max_rows
+    if unit.per_group is not None:
+        over[person[np.bincount(place)[place] > unit.per_group]] = True
+    return len(over), int(over.sum())
 
 
 def _texts(cells: Any, chosen: NDArray[np.bool_]) -> list[str]:
-    """The chosen cells as text to show."""
+    """The chosen cells as text that cannot move the cursor or forge a line of a terminal."""
     if not chosen.any():
         return []
     import pyarrow as pa
 
     plain = plain_array(cells)
     plain = plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
-    picked = plain.take(pa.array(np.flatnonzero(chosen)))
-    values = python_values(picked)
-    return ["(missing)" if value is None else _printable(str(value)[:40]) for value in values]
-
-
-def _printable(text: str) -> str:
-    """Text that cannot move the cursor or forge a line of a terminal."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    values = python_values(plain.take(pa.array(np.flatnonzero(chosen))))
+    shown = ("(missing)" if value is None else str(value)[:40] for value in values)
+    return ["".join(each if each.isprintable() else repr(each)[1:-1] for each in text) for text in shown]
 
 
 def _remember(values: Counter[str], texts: Sequence[str]) -> None:
     values.update(texts)
     if len(values) > 2 * REMEMBERED:
-        kept = dict(values.most_common(REMEMBERED))
+        common = values.most_common(REMEMBERED)
         values.clear()
-        values.update(kept)
+        values.update(dict(common))
 
 
 def _listed(values: dict[str, int]) -> str:

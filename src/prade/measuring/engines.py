@@ -23,7 +23,7 @@ from prade.core.errors import DataError
 from prade.core.files import spill_folder
 from prade.data.read.cells import FARTHEST, decimal_cells, decoded_text, object_cells, plain_array, text_of_bytes
 from prade.data.read.frames import DeclaredType, Kind
-from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, connected, table_named
+from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, no_table, table_named, without_secrets
 
 # ---------------------------------------------------------------------- DuckDB
 
@@ -237,9 +237,14 @@ def _postgres_connection(name: str, address: str, database: str) -> Any:
         import psycopg
     except ImportError:
         raise DataError(f'{name} needs the driver of PostgreSQL: pip install "prade[postgres]"') from None
-    connection = connected(name, address, lambda: psycopg.connect(database, autocommit=True, client_encoding="utf8"))
-    connection.execute(POSTGRES_SETTINGS)
-    return connection
+    failure = ""
+    try:
+        connection = psycopg.connect(database, autocommit=True, client_encoding="utf8")
+        connection.execute(POSTGRES_SETTINGS)
+        return connection
+    except Exception as error:  # no row has been read yet, so the driver's message may be shown
+        failure = f"{type(error).__name__}: {without_secrets(str(error), address)}"
+    raise DataError(f"connecting to {name} failed: {failure}. No row was read; correct the address")
 
 
 def _postgres_columns(connection: Any, name: str) -> tuple[str, dict[str, Type]]:
@@ -296,8 +301,6 @@ def _cells(rows: Sequence[bytes], types: dict[str, Type], encoding: str) -> Batc
     content = np.frombuffer(text, np.uint8)
     ends = np.cumsum([*map(len, rows)])
     place = np.append(0, ends[:-1]) + 2
-    if (_numbers(content, place - 2, ">i2") != len(types)).any():
-        raise DataError("the server does not send one row per message")
     columns = {}
     for name, kind in types.items():
         length = _numbers(content, place, ">i4").astype(np.int64)
@@ -348,7 +351,7 @@ def _slices(text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], nul
 
 
 def sqlite_stream(path: str, table: str, rows_per_batch: int = ROWS_PER_BATCH) -> Stream:
-    """A table of a SQLite file, which is opened for each reading; without columns if there is no such table."""
+    """A table or view of a SQLite file, which is opened for each reading."""
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         statement = f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)}"
@@ -358,15 +361,11 @@ def sqlite_stream(path: str, table: str, rows_per_batch: int = ROWS_PER_BATCH) -
                 yield {name: object_cells(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
 
     with closing(_sqlite_connected(path)) as connection:
-        columns = connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", [table])
-        return Stream(tuple(str(name) for (name,) in columns), read)
-
-
-def sqlite_tables(path: str) -> list[str]:
-    """The names of the tables and views of a SQLite file."""
-    with closing(_sqlite_connected(path)) as connection:
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-        return [str(name) for (name,) in names]
+        columns = connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", [table]).fetchall()
+        if not columns:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            raise no_table(table, [name for (name,) in tables], path)
+    return Stream(tuple(str(name) for (name,) in columns), read)
 
 
 def _sqlite_connected(path: str) -> sqlite3.Connection:

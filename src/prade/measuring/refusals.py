@@ -26,37 +26,34 @@ from prade.release.terms import saved_plan
 
 
 def refuse_public(private: Any, *public: Any) -> None:
-    """Refuse a private source that is among the public tables or files, by identity or by content."""
+    """Refuse a private table that is among the public tables or files, by identity or by content."""
     refuse_same_files(private, *public)
     refuse_same_contents(private, *public)
 
 
 def refuse_same_files(private: Any, *public: Any) -> None:
-    """Refuse a private source (an argument or result of `open_source`) that is itself one of the public ones.
+    """Refuse a private table that is itself one of the public ones; None, and files that do not exist, are skipped.
 
     Files are compared by path, link and name, tables in memory by the memory of their cells: no cell is read, so this
-    may come before anything is reserved. None, and files that do not exist, are skipped.
+    may come before anything is reserved.
     """
-    origin = getattr(private, "origin", private)
-    if (pair := find_same_file(_sides(origin, public))) is not None:
+    if (pair := find_same_file(_sides(private, public))) is not None:
         raise _refusal(f"{pair[0]} is the public file {pair[1]} (by path, link or compression)")
-    if paths_of(origin) is not None or isinstance(origin, str):  # other texts are addresses of databases
+    if isinstance(private, str) or paths_of(private) is not None:  # texts that are no paths are addresses of databases
         return
     for each in public:
         in_memory = each is not None and not isinstance(each, PublicFiles) and paths_of(each) is None
-        if in_memory and (shared := shared_memory(origin, each)):
+        if in_memory and (shared := shared_memory(private, each)):
             raise _refusal(shared)
 
 
 def refuse_same_contents(private: Any, *public: Any) -> None:
     """Refuse private files with the same contents as one of the public files.
 
-    This reads the private rows, so its outcome is about private rows: in a run of a plan from outside, it belongs
-    after the reservation. The public files themselves are compared, never hashes that a plan brings, because these
-    could be guesses.
+    This reads the private rows, so in a run of a plan from outside it belongs after the reservation. The public files
+    themselves are compared, never hashes that a plan brings, because these could be guesses.
     """
-    origin = getattr(private, "origin", private)
-    if (pair := find_same_content(_sides(origin, public))) is not None:
+    if (pair := find_same_content(_sides(private, public))) is not None:
         raise _refusal(f"{pair[0]} has the same content as the public file {pair[1]}")
 
 
@@ -83,9 +80,8 @@ def refuse_early(
 ) -> None:
     """Refuse what `measure` would refuse before anything reads the public table, which may be the private one.
 
-    The user of the run names both tables, and a plan that was made from private rows would tell of them; so contents
-    of files are compared here, before anything is reserved. A run that continues with a kept plan does not rehearse,
-    so `measure` refuses in time.
+    The user names both tables, and a plan made from private rows would tell of them, so contents are compared before
+    anything is reserved. A run that continues with a kept plan does not rehearse: `measure` is in time.
     """
     if saved_plan(folder) is None:
         refuse_weak(budget, weak_protection)
@@ -98,9 +94,5 @@ def refuse_unfit(task: Task, private: Any, folder: str | PathLike[str]) -> None:
     No row is read. A run that continues with a kept plan does not rehearse.
     """
     if saved_plan(folder) is None:
-        source = open_source(private)
-        try:
+        with open_source(private) as source:
             Counting.of_plan(source, Plan.simplest(task))
-        finally:
-            if source is not private:
-                source.close()

@@ -9,11 +9,9 @@
     commit    the ledger records the hash of the noisy counts
     rename    the folder gets its final name: it is the release, complete
 
-A run that fails before `reserve` costs nothing. Whether it fails after that may depend on one person's row, so it
-leaves its entry in the ledger, with the step and the kind of the error. If it fails before `draw`, the next run of the
-plan into the same folder goes on with that entry. A run that fails after `write` is completed by the next run, from the
-noisy counts that were saved. In between, the budget is spent and the next run says so; Ctrl-C and requests to terminate
-are therefore deferred from `draw` to `rename`, which takes moments. Every failure states what was spent.
+Whether a run fails after `reserve` may depend on one person's row, so its entry records the step and the kind of the
+error. The next run of the plan into the same folder goes on with that entry, until `draw`; or it completes what was
+saved, after `write`. In between, the budget is lost, so Ctrl-C is deferred from `draw` to `rename`: some moments.
 
 Each step is announced to audit hooks as ("prade.step", "measure.<step>"), which tests use to stop a run there.
 """
@@ -35,7 +33,7 @@ from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +91,7 @@ def measure(
     unless `cap`, the most that may ever be spent on it, registers it with this expense. Other releases of the data set
     next to the folder must be on the ledger's record. If the folder already holds this plan's release, that release is
     returned: nothing is spent, and `private` is not read. A plan that was paid for but has no release here is refused,
-    unless `again` allows a second payment. The progress of `execution` learns only what follows from the plan.
+    unless `again` allows a second payment.
 
     Also refused: a private table that is among the plan's public files or is `public`, the table that estimates start
     from, because its rows would be published; and, unless `weak_protection` is True, a budget that protects little.
@@ -116,15 +114,17 @@ def measure(
             return existing
         told = partial(_tell, execution.progress)
         _check(plan, target, ledger, cap, again, weak_protection)
-        with (
-            _counting(plan, private, public, memory_limit) as counting,
-            staging_folder(target) as staging,
-            traced(ledger) as trace,
-        ):
-            makers = _prepare(plan, staging, counting.source.engine, execution.threads)
+        with ExitStack() as stack:
+            source = stack.enter_context(open_source(private, memory_limit=memory_limit))
+            refuse_same_files(private, plan.public, public)
+            counting = Counting.of_plan(source, plan)
+            staging = stack.enter_context(staging_folder(target))
+            trace = stack.enter_context(traced(ledger))
+            makers = _prepare(plan, staging, source.engine, execution.threads)
             with held_back():
                 entry = _reserve(plan, ledger, cap, again, target, spending, trace)
-            counts = _counted(plan, counting, public, told)
+            refuse_same_contents(private, plan.public, public)
+            counts = _counted(plan, counting, told)
             with held_back():
                 if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
                     return other
@@ -132,7 +132,9 @@ def measure(
                 failure = _draw_and_write(plan, counts, staging, target, trace, makers, execution.threads, told)
                 if failure is not None:  # raised here, where neither its context nor a frame leads back to a count
                     raise failure
-                return trace.ended(_finish(staging, target, plan, ledger))
+                release = _finish(staging, target, plan, ledger)
+                trace.entry = None  # an interrupt that was postponed until now does not make the run fail
+                return release
 
 
 # ---------------------------------------------------------------------- a release that is already paid for
@@ -195,18 +197,6 @@ def _check(plan: Plan, target: Path, ledger: Ledger, cap: Budget | None, again: 
     _step("checked")
 
 
-@contextmanager
-def _counting(plan: Plan, private: Any, public: Any, memory_limit: str | None) -> Iterator[Counting]:
-    """What will be counted; a source without the columns, or with types that cannot fit, is refused here."""
-    source = open_source(private, memory_limit=memory_limit)
-    try:
-        refuse_same_files(source, plan.public, public)
-        yield Counting.of_plan(source, plan)
-    finally:
-        if source is not private:
-            source.close()
-
-
 # ---------------------------------------------------------------------- prepare
 
 
@@ -256,9 +246,8 @@ def _reserve(
     return entry
 
 
-def _counted(plan: Plan, counting: Counting, public: Any, told: Progress) -> list[list[Counts]]:
-    """The true counts of every question's parts. From here on, the run reads private rows."""
-    refuse_same_contents(counting.source, plan.public, public)
+def _counted(plan: Plan, counting: Counting, told: Progress) -> list[list[Counts]]:
+    """The true counts of every question's parts."""
     counts = iter([each for of_level in counting.run() for each in of_level])
     told("counting", 1, 1)
     _step("counted")
@@ -270,9 +259,16 @@ def _counted(plan: Plan, counting: Counting, public: Any, told: Progress) -> lis
 
 def _start_drawing(plan: Plan, target: Path, ledger: Ledger, trace: Trace, spending: Spending) -> Release | None:
     """Record that noise will be drawn. If another run of the same entry was quicker, its release is returned."""
+    assert trace.entry is not None
+    trace.stage = "draw"
     try:
-        trace.start_drawing(ledger, spending)
+        ledger.start_drawing(trace.entry.id)
     except PradeError:
+        with suppress(PradeError):  # a ledger that cannot be read
+            now = next(each for each in ledger.entries(plan.dataset) if each.id == trace.entry.id)
+            if not now.resumable:  # then this run leaves no trace in it
+                trace.entry = None
+                spending.lose(now, ledger.path)
         if (release := _existing(plan, target, ledger, again=False)) is not None:
             return release
         raise
@@ -511,9 +507,6 @@ def sync(folder: Path) -> None:
 # ---------------------------------------------------------------------- the trace of a failure
 
 
-Result = TypeVar("Result")
-
-
 @dataclass
 class Trace:
     """What the ledger records of a run that fails: its entry, the stage, and the kind of the error if it is known."""
@@ -521,26 +514,6 @@ class Trace:
     entry: Entry | None = None
     stage: str = "count"
     kind: str | None = None
-
-    def start_drawing(self, ledger: Ledger, spending: Spending | None = None) -> None:
-        """Record that noise will be drawn; if the entry no longer allows it, this run leaves no trace in it."""
-        assert self.entry is not None
-        self.stage = "draw"
-        try:
-            ledger.start_drawing(self.entry.id)
-        except PradeError:
-            with suppress(PradeError):  # a ledger that cannot be read
-                now = next(each for each in ledger.entries(self.entry.dataset) if each.id == self.entry.id)
-                if not now.resumable:
-                    self.entry = None
-                    if spending is not None:
-                        spending.lose(now, ledger.path)
-            raise
-
-    def ended(self, result: Result) -> Result:
-        """The result of a run that is complete: an interrupt that was postponed until now does not make it fail."""
-        self.entry = None
-        return result
 
 
 @contextmanager

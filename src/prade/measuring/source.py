@@ -1,32 +1,28 @@
 """Private sources: files, tables in memory and databases, all as streams of Arrow batches; and what is counted in them.
 
-What to count follows from declarations alone: `Counting.of` reads no rows, only names of columns and, where a database
-declares them, their types. `Counting.run` reads all rows, once for all levels. Messages name files,
-tables and columns, never a cell: an engine's own message is dropped, because it may quote a cell.
+What to count follows from declarations alone. Messages name files, tables and columns, never a cell: an engine's own
+message is dropped, because it may quote one.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from prade.core.errors import DataError, PradeError, Remark
+from prade.core.errors import DataError, PradeError
 from prade.core.files import find_same_file, refuse_duplicates
 from prade.data.declare.column import Column
 from prade.data.declare.groups import Groups
 from prade.data.read.cells import LARGEST_WHOLE
 from prade.data.read.csv import CsvFormat, format_of
 from prade.data.read.frames import is_lazy
-from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
+from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream
 from prade.measuring.person_bound import MEMORY
 from prade.measuring.spark import PORTS, Session, SparkTable, open_session
 from prade.measuring.streams import (
@@ -35,7 +31,6 @@ from prade.measuring.streams import (
     csv_stream,
     found_files,
     memory_stream,
-    no_table,
     parquet_stream,
     paths_of,
 )
@@ -58,32 +53,20 @@ HELP = (
 SIZES = {"": 1, "B": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", start=1)}}
 SIZES |= {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", start=1)}
 
-Tallied = Callable[[Tally], Counts]
 
-
+@dataclass(frozen=True)
 class Source:
     """Private rows: a `stream` that is counted here, unless `elsewhere` counts it where the rows are.
 
-    Made by `open_source`. Close the source, or use it in a ``with`` block, to end an engine that was started for it.
+    Made by `open_source`. Use it in a ``with`` block, which ends an engine that was started for it.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        engine: str,
-        name: str,
-        *,
-        memory: int = MEMORY,
-        elsewhere: Tallied | None = None,
-        release: Callable[[], None] | None = None,
-    ) -> None:
-        self.stream = stream
-        self.engine = engine
-        self.name = name
-        self.origin: Any = None  # what the source was made from; `prade.measuring.refusals` compares it
-        self._memory = memory
-        self._elsewhere = elsewhere
-        self._finalizer = weakref.finalize(self, release) if release is not None else None
+    stream: Stream
+    engine: str
+    name: str
+    memory: int = MEMORY
+    elsewhere: Callable[[Tally], Counts] | None = None
+    close: Callable[[], None] = lambda: None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -92,81 +75,54 @@ class Source:
 
     def tallied(self, tally: Tally) -> Counts:
         """Read all rows and count them."""
-        if self._elsewhere is not None:
-            return self._elsewhere(tally)
+        if self.elsewhere is not None:
+            return self.elsewhere(tally)
         names = tally.names or self.columns[:1]  # any column tells how many rows there are
-        return tally.run(self.stream.read(names), self._memory)
-
-    def close(self) -> None:
-        """End the engine, if it was started here."""
-        if self._finalizer is not None:
-            self._finalizer()
+        return tally.run(self.stream.read(names), self.memory)
 
     def __enter__(self) -> Source:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"Source({self.name!r}, engine={self.engine!r}, {len(self.columns)} columns)"
 
 
 def open_source(source: Any, *, memory_limit: str | None = None, rows_per_batch: int = ROWS_PER_BATCH) -> Source:
     """Private rows as a `Source`: it reads only the names of columns, and their types where a database declares them.
 
-    `source` is a path or glob (or a list of paths) of parquet or CSV files, a pandas, polars or pyarrow table, or the
-    address of a table: ``"duckdb://file.db/table"``, ``"sqlite://file.db/table"``,
+    `source` is a path or glob (or a list of paths) of parquet or CSV files, a `prade.CsvFile`, a pandas, polars or
+    pyarrow table, or the address of a table: ``"duckdb://file.db/table"``, ``"sqlite://file.db/table"``,
     ``"postgres://user@host/database/table"`` (``schema.table`` outside the default schema) or one of Spark
-    (`prade.measuring.spark`).
+    (`prade.measuring.spark`). prade cannot look inside a view: you must make sure that its rows do not depend on each
+    other.
 
-    Where a bound on a person's rows is enforced, rows in codes are kept until all of a person's are there. Those that
-    do not fit into `memory_limit` (such as ``"1GiB"``; None: 512 MiB) go to disk, to a folder ``prade-spill-...`` in
-    the system's temporary folder, which only this user can read and which is removed at the end. The user's next run on
-    this machine removes what a killed run left behind (except on Windows).
+    Where a bound on a person's rows is enforced, rows in codes that do not fit into `memory_limit` (such as ``"1GiB"``;
+    None: 512 MiB) go to a private folder on disk until all of a person's are there. `rows_per_batch` changes no count.
 
-    `rows_per_batch` is the most rows in a batch of a file, a table in memory or a database; it changes no count.
-
-    Each file is read with its own types, and each cell is coded by its own value: no other file or row affects it. The
-    types of files and of tables in memory follow their rows, so no type is refused there; a cell that does not fit
-    counts as a value outside its column's domain. SQLite does not enforce its types, so its rows are treated alike.
-
-    A CSV file is UTF-8 with commas, or has the format that a `prade.CsvFile` declares. It begins with a header, and
-    every line after it is one record, whatever bytes it has (`prade.data.read.csv`): no cell can change how the
-    records of others are read. All cells are text, because one person's cell could change what is guessed about others.
-
-    prade cannot look inside a view of a database: you must make sure that its rows do not depend on each other.
+    Types of files and of tables in memory follow their rows, and SQLite does not enforce its own, so no type is refused
+    there: a cell that does not fit counts as a value outside its column's domain. CSV cells are text: if types were
+    guessed, one person's cell could change how others' are read.
 
     >>> import pyarrow
     >>> with open_source(pyarrow.table({"AGE": [3, 70]})) as source:
-    ...     source
-    Source('the private table', engine='arrow', 1 columns)
+    ...     source.name, source.columns
+    ('the private table', ('AGE',))
     """
-    if isinstance(source, Source):
-        return source
     memory = MEMORY if memory_limit is None else _bytes_in(memory_limit)
-    opened = _opened(source, memory, memory_limit, rows_per_batch)
-    opened.origin = source
-    return opened
-
-
-def _opened(source: Any, memory: int, memory_limit: str | None, rows: int) -> Source:
     if isinstance(source, str) and "://" in source:
-        return _open_address(source, memory, memory_limit, rows)
+        return _open_address(source, memory, memory_limit, rows_per_batch)
     if (paths := paths_of(source)) is not None:
-        return _open_files(paths, format_of(source), memory, rows)
+        return _open_files(paths, format_of(source), memory, rows_per_batch)
     home = type(source).__module__.partition(".")[0]
     if home in ("ibis", "pyspark", "duckdb", "_duckdb"):
         raise DataError(f"a {type(source).__name__} of {home.strip('_')} is not a source; name its table: {HELP}")
     if is_lazy(source):  # its columns and types may follow from rows that it has yet to read
         raise DataError("a LazyFrame has no rows yet; give its .collect()")
     try:
-        stream = guarded("opening the table in memory", lambda: memory_stream(source, rows))
+        stream = guarded("opening the table in memory", lambda: memory_stream(source, rows_per_batch))
     except DataError as error:
         raise DataError(f"a {type(source).__name__} is not a source of rows; {HELP}") from error
-    return Source(stream, "arrow", "the private table", memory=memory)
+    return Source(stream, "arrow", "the private table", memory)
 
 
 class EngineError(DataError):
@@ -207,7 +163,7 @@ def _open_files(paths: list[str], form: CsvFormat, memory: int, rows: int) -> So
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     text = endings != {".parquet"}
     stream = guarded(f"opening {name}", lambda: csv_stream(files, form) if text else parquet_stream(files, rows))
-    return Source(stream, "arrow", name, memory=memory)
+    return Source(stream, "arrow", name, memory)
 
 
 def _open_address(address: str, memory: int, memory_limit: str | None, rows: int) -> Source:
@@ -229,14 +185,12 @@ def _open_address(address: str, memory: int, memory_limit: str | None, rows: int
         stream = guarded(f"opening {name}", lambda: duckdb_stream(database, table, memory_limit, rows))
     elif scheme == "sqlite":
         stream = guarded(f"opening {name}", lambda: sqlite_stream(database, table, rows))
-        if not stream.columns:
-            raise no_table(table, guarded(f"opening {name}", lambda: sqlite_tables(database)), database)
     elif scheme in ("postgres", "postgresql"):
         where = f"postgresql://{database}{query}"
         stream = guarded(f"opening {name}", lambda: postgres_stream(name, address, where, table, rows))
     else:
         raise DataError(f"{scheme}:// is not a known kind of address; {HELP}")
-    return Source(stream, "postgres" if scheme == "postgresql" else scheme, name, memory=memory)
+    return Source(stream, "postgres" if scheme == "postgresql" else scheme, name, memory)
 
 
 def _open_spark(opened: Session, table: str, name: str) -> Source:
@@ -246,15 +200,7 @@ def _open_spark(opened: Session, table: str, name: str) -> Source:
     except BaseException:
         end()
         raise
-    if not rows.codes_there:
-        own = version("prade")
-        warnings.warn(
-            f"Spark's workers do not have prade {own}, so all rows are sent to this process, which is slow: install "
-            f'it there with pip install "prade=={own}"',
-            Remark,
-            stacklevel=2,
-        )
-    return Source(rows.stream, "spark", name, elsewhere=rows.tallied, release=end)
+    return Source(rows.stream, "spark", name, elsewhere=rows.tallied, close=end)
 
 
 def _bytes_in(size: str) -> int:
@@ -278,15 +224,12 @@ def count(
 ) -> list[Counts]:
     """The number of rows in each cell of each part, by group: one array of shape [groups, cells] per part.
 
-    `groups` is the public list of groups, a table with one row per group (None: all rows are one group); `by` names the
-    columns of that list whose groups are counted (None: all columns). Rows in no listed group are left out, at every
-    level. A column of the list that the rows lack is derived from the columns that they have. With a `unit` that names
-    a person id, at most ``unit.max_rows`` rows of each person are counted, the same rows in all parts, and at most
-    ``unit.per_group`` of them in one group of the whole list, at every level; rows without a person id are not counted.
+    `groups` is the public list of groups (None: all rows are one group); `by` names the columns of that list whose
+    groups are counted (None: all). Rows in no listed group are left out, at every level. With a `unit` that names a
+    person id, rows without one are left out, and all parts count the same rows of a person.
 
     >>> import pyarrow
     >>> from prade import Column, Schema
-    >>> from prade.measuring.source import open_source
     >>> from prade.queries.parts import Marginal
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
     >>> with open_source(pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})) as source:

@@ -1,7 +1,7 @@
 """Rows of Spark tables, coded and counted where they are.
 
-The codec runs in Spark's workers, which need prade; only counts come back. Where the workers lack it, rows are streamed
-through this process. Spark evaluates nothing on a cell but conversions that exist for every value of a type.
+The codec runs in Spark's workers, which need prade; only counts come back. Spark evaluates nothing on a cell but
+conversions that exist for every value of a type.
 
     natively    Boolean, integers, floats, decimals, dates, times, bytes; text, without its collation
     as text     arrays, maps, structs and intervals
@@ -13,19 +13,15 @@ The host of an address says which Spark:
     sc, host       a Spark Connect server; nothing but this Python is here
     session        the session that this process has already, of whatever cluster
 
-A session that is opened here writes what it must write on this machine, shuffled codes among them, to a locked folder
-that is removed at the end, has no web page and no event log, and its Java machine's own words go to a file in that
-folder.
+A session that is opened here has no web page and no event log. What it must write on this machine, shuffled codes and
+its Java machine's own words among them, goes to a locked folder that is removed at the end.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -34,13 +30,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
 
-from prade.core.errors import DataError, closest
+from prade.core.errors import DataError
 from prade.core.files import spill_folder
 from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, no_table, without_secrets
@@ -48,11 +43,9 @@ from prade.measuring.tally import Counts, Tally
 
 LOCAL, OWN, CONNECT = "local", "session", "sc"
 PORTS = {"spark": 7077, CONNECT: 15002}
-SECONDS_TO_ANSWER = 10.0  # for a host that is to accept a connection
 SECONDS_TO_A_WORKER = 60.0  # for a cluster that is to give its first worker
 SECONDS_TO_END = 20.0  # for a Java machine that has been told to
 MOST_OF_A_MESSAGE = 300  # letters; Spark appends its own stack to messages
-JAVA = "install Java 17 (Debian's package default-jre-headless), or set JAVA_HOME"
 
 # No cell may fail a run: dates before 1582 are read unchanged, whatever wrote the file, and casts give NULL.
 # Batches are as large as those of other sources, and as long texts as there are fit into them.
@@ -81,7 +74,13 @@ Session = tuple[Any, Callable[[], None]]  # a session of Spark, and what ends it
 @contextmanager
 def counting_in(session: Any) -> Iterator[None]:
     """The settings that no cell can break, and silence: Spark's own words, here and in its logs, may quote a cell."""
-    with without_logs(), _settings(session), _silent_java(session), _this_python(session):
+    with without_logs(), ExitStack() as before:
+        for name, value in WHILE_COUNTING.items():
+            before.callback(_quietly, _set, session, name, session.conf.get(name, None))
+            session.conf.set(name, value)
+        if hasattr(session, "_jsparkSession"):  # the driver's Java machine is in reach
+            _silence_java(session, before)
+            _run_this_python(session.sparkContext, before)
         yield
 
 
@@ -96,55 +95,33 @@ def without_logs() -> Iterator[None]:
         logging.disable(before)
 
 
-@contextmanager
-def _this_python(session: Any) -> Iterator[None]:
-    """Workers on this machine run this Python, which has prade, unless PYSPARK_PYTHON names another."""
-    context = getattr(session, "sparkContext", None) if hasattr(session, "_jsparkSession") else None
-    if context is None or not str(context.master).startswith(LOCAL) or "PYSPARK_PYTHON" in os.environ:
-        yield
-        return
-    before, context.pythonExec = context.pythonExec, sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = before
+def _set(session: Any, name: str, value: str | None) -> None:
+    session.conf.unset(name) if value is None else session.conf.set(name, value)
 
 
-@contextmanager
-def _settings(session: Any) -> Iterator[None]:
-    before = {name: session.conf.get(name, None) for name in WHILE_COUNTING}
-    try:
-        for name, value in WHILE_COUNTING.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        with suppress(Exception):  # a session that has ended has no settings
-            for name, value in before.items():
-                session.conf.unset(name) if value is None else session.conf.set(name, value)
+def _quietly(act: Callable[..., Any], *arguments: Any) -> None:
+    with suppress(Exception):  # the session may have ended, and the Java machine may have died
+        act(*arguments)
 
 
-@contextmanager
-def _silent_java(session: Any) -> Iterator[None]:
-    """Turn off what the driver's Java machine logs, where there is one in reach, and turn it on again."""
-    machine = getattr(session, "_jvm", None) if hasattr(session, "_jsparkSession") else None
-    if machine is None:
-        yield
-        return
+def _silence_java(session: Any, before: ExitStack) -> None:
+    """Turn off all that Java logs."""
     bar = session.sparkContext._jsc.sc().progressBar()
     if bar.isDefined():  # it would tell how many tasks there are; it cannot be started again
         bar.get().stop()
-    log4j = machine.org.apache.logging.log4j
-    loggers = log4j.LogManager.getContext(False).getConfiguration().getLoggers().values()
-    levels = {logger.getName(): logger.getLevel() for logger in loggers}
+    log4j = session._jvm.org.apache.logging.log4j
     configure = log4j.core.config.Configurator
-    try:
-        for name in levels:
-            configure.setLevel(name, log4j.Level.OFF)
-        yield
-    finally:
-        with suppress(Exception):  # the Java machine may have died
-            for name, level in levels.items():
-                configure.setLevel(name, level)
+    loggers = log4j.LogManager.getContext(False).getConfiguration().getLoggers().values()
+    for name, level in [(logger.getName(), logger.getLevel()) for logger in loggers]:
+        before.callback(_quietly, configure.setLevel, name, level)
+        configure.setLevel(name, log4j.Level.OFF)
+
+
+def _run_this_python(context: Any, before: ExitStack) -> None:
+    """Workers on this machine run this Python, which has prade, unless PYSPARK_PYTHON names another."""
+    if str(context.master).startswith(LOCAL) and "PYSPARK_PYTHON" not in os.environ:
+        before.callback(setattr, context, "pythonExec", context.pythonExec)
+        context.pythonExec = sys.executable
 
 
 # ---------------------------------------------------------------------- sessions
@@ -156,18 +133,16 @@ def open_session(scheme: str, host: str, query: str, name: str) -> Session:
         import pyspark  # noqa: F401 - only whether it is there
     except ImportError:
         raise DataError(f'{name} needs the packages of Spark: pip install "prade[spark]"') from None
-    if host not in (LOCAL, OWN):
-        _need_answer(host, PORTS[scheme], name)
-
+    where = host if ":" in host.rpartition("]")[2] else f"{host}:{PORTS[scheme]}"
     failure = ""
     try:
         with warnings.catch_warnings(), without_logs():
             warnings.simplefilter("ignore")
             if scheme == CONNECT:
-                return _remote(host, query)
+                return _remote(where, query)
             if host == OWN:
                 return _session_here(), lambda: None
-            return _with_driver_here("local[*]" if host == LOCAL else f"spark://{_with_port(host, PORTS[scheme])}")
+            return _with_driver_here("local[*]" if host == LOCAL else f"spark://{where}")
     except DataError:
         raise
     except Exception as error:  # the beginning of Spark's message, which is before its stack
@@ -175,7 +150,7 @@ def open_session(scheme: str, host: str, query: str, name: str) -> Session:
         failure = f"{type(error).__name__}: {words}"
     raise DataError(
         f"connecting to {name} failed: {failure}. No row was read; correct the address or Spark's settings. A driver "
-        "on this machine needs Java 17 or newer"
+        "on this machine needs Java 17 or newer (Debian's package default-jre-headless)"
     )
 
 
@@ -193,30 +168,28 @@ def _session_here() -> Any:
     return session
 
 
-def _remote(host: str, query: str) -> Session:
+def _remote(where: str, query: str) -> Session:
     """A session of a Spark Connect server."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
     options = "".join(f";{key}={value}" for key, value in parse_qsl(query))
-    session = SparkSession.builder.remote(f"sc://{_with_port(host, PORTS[CONNECT])}/{options}").create()
-    try:
+    session = SparkSession.builder.remote(f"sc://{where}/{options}").create()
+    with ExitStack() as opened:
+        opened.callback(_quietly, session.stop)
         # Spark would try for ten minutes; what answers as a server does so within seconds.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=4000)])
         session.version  # noqa: B018 - asks the server, which may be none
-        return session, session.stop
-    except BaseException:
-        _quietly(session.stop)
-        raise
+        return session, opened.pop_all().close
 
 
 def _with_driver_here(master: str) -> Session:
     """A session whose driver is a Java machine of this process. There can be one only, so a caller's is used."""
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    active = SparkContext._active_spark_context
-    if active is not None:
+    if (active := SparkContext._active_spark_context) is not None:
         there = str(active.master)
         if there != master and not (master.startswith(LOCAL) and there.startswith(LOCAL)):
             raise DataError(
@@ -224,36 +197,19 @@ def _with_driver_here(master: str) -> Session:
                 "stop it, or use it with spark://session/database.table"
             )
         return SparkSession(active).newSession(), lambda: None
-    if not (shutil.which("java") or (Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java").is_file()):
-        raise DataError(f"Spark needs Java: {JAVA}")
-    with ExitStack() as opening:
-        session = _new_session(opening, master)
+    with ExitStack() as opened:
+        folder = opened.enter_context(spill_folder())
+        conf = SparkConf().setMaster(master).setAll(list(OWN_SESSION.items())).set("spark.local.dir", str(folder))
+        words = opened.enter_context((folder / "words").open("wb"))
+        gateway = launch_gateway(conf, popen_kwargs={"stdout": words, "stderr": words})
+        opened.callback(_end, gateway)
+        if threading.current_thread() is threading.main_thread():
+            opened.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))  # Spark sets one of its own
+        context = SparkContext(conf=conf, gateway=gateway)
+        opened.callback(_quietly, context.stop)
         if not master.startswith(LOCAL):
-            _need_worker(session)
-        return session, opening.pop_all().close
-
-
-def _new_session(opened: ExitStack, master: str) -> Any:
-    """A session and its Java machine, which end when `opened` closes."""
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
-
-    folder = opened.enter_context(spill_folder())
-    conf = SparkConf().setMaster(master).setAll(list(OWN_SESSION.items())).set("spark.local.dir", str(folder))
-    words = opened.enter_context((folder / "words").open("wb"))
-    gateway = launch_gateway(conf, popen_kwargs={"stdout": words, "stderr": words})
-    opened.callback(_end, gateway)
-    if threading.current_thread() is threading.main_thread():
-        opened.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))  # Spark sets one of its own
-    context = SparkContext(conf=conf, gateway=gateway)
-    opened.callback(_quietly, context.stop)
-    return SparkSession(context)
-
-
-def _quietly(end: Callable[[], Any]) -> None:
-    with suppress(Exception):  # the Java machine may have died
-        end()
+            _need_worker(context)
+        return SparkSession(context), opened.pop_all().close
 
 
 def _end(gateway: Any) -> None:
@@ -263,45 +219,22 @@ def _end(gateway: Any) -> None:
     _quietly(gateway.shutdown)
     if gateway.proc is not None:  # not under spark-submit, which has started it and ends it
         gateway.proc.stdin.close()
-        try:
-            gateway.proc.wait(SECONDS_TO_END)
-        except subprocess.TimeoutExpired:
-            gateway.proc.kill()
-            gateway.proc.wait(SECONDS_TO_END)
-    if SparkContext._gateway is gateway:
-        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        _quietly(gateway.proc.wait, SECONDS_TO_END)
+        gateway.proc.kill()
+        gateway.proc.wait(SECONDS_TO_END)
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
 
 
-def _need_answer(host: str, port: int, name: str) -> None:
-    """Refuse a host that accepts no connection; Spark itself would try for minutes."""
-    where, _, given = _with_port(host, port).rpartition(":")
-    if not given.isdigit() or int(given) > 65535:
-        raise DataError(f"connecting to {name} failed: {given!r} is not a port; write spark://HOST:PORT/DATABASE.TABLE")
-    try:
-        socket.create_connection((where.strip("[]"), int(given)), timeout=SECONDS_TO_ANSWER).close()
-    except OSError as error:
-        reason = error.strerror or str(error) or type(error).__name__
-        raise DataError(
-            f"connecting to {name} failed: {where}, port {given}, does not answer ({reason}). No row was read; correct "
-            "the address, or start Spark there"
-        ) from None
-
-
-def _need_worker(session: Any) -> None:
+def _need_worker(context: Any) -> None:
     """Wait for a first worker; without one a statement would wait for ever, in silence."""
-    status = session.sparkContext._jsc.sc().getExecutorMemoryStatus
     until = time.monotonic() + SECONDS_TO_A_WORKER
-    while status().size() < 2:  # the driver is in it, too
+    while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver is in it, too
         if time.monotonic() > until:
             raise DataError(
-                f"the cluster gave no worker within {SECONDS_TO_A_WORKER:.0f} seconds: it has none that is free and "
-                "has the cores and the memory that spark-defaults.conf asks for, or they cannot reach this machine"
+                f"the cluster gave no worker within {SECONDS_TO_A_WORKER:.0f} seconds: it cannot be reached, or it has "
+                "none that is free, reaches this machine, and has what spark-defaults.conf asks for"
             )
         time.sleep(0.2)
-
-
-def _with_port(host: str, port: int) -> str:
-    return host if ":" in host.rpartition("]")[2] else f"{host}:{port}"
 
 
 # ---------------------------------------------------------------------- tables
@@ -319,29 +252,24 @@ WRITTEN = ("array", "map", "struct", "daytimeinterval", "yearmonthinterval", "in
 
 
 class SparkTable:
-    """A table of a session. `stream` reads its rows through this process, `tallied` counts them where they are.
-
-    `codes_there` says whether the workers have prade.
-    """
+    """A table of a session. `tallied` counts its rows where they are, `stream` reads them through this process."""
 
     def __init__(self, session: Any, name: str) -> None:
         self._session = session
         with counting_in(session):
-            self._table = _found(session, name)
+            self._table = _table(session, name)
             fields = self._table.schema.fields
             self._types = {each.name: each.dataType for each in fields}
             self._padded = {each.name for each in fields if str(each.metadata.get(CHAR, "")).startswith("char(")}
             if len({each.name.casefold() for each in fields}) < len(fields):
                 raise DataError(f"{name} has two columns whose names differ only in case; give a view with other names")
-            self.codes_there = _have_prade(session)
+            _need_prade(session)
         declared = {column: _declared(kind) for column, kind in self._types.items()}
         self.stream = Stream(tuple(declared), self._read, declared)
 
     def tallied(self, tally: Tally) -> Counts:
-        """Count the rows, in the workers if they have prade."""
+        """Count the rows in the workers."""
         names = tally.names or list(self._types)[:1]
-        if not self.codes_there:
-            return tally.run(self.stream.read(names))
         with counting_in(self._session):
             rows = self._rows(names)
             if tally.person is None:
@@ -370,20 +298,10 @@ class SparkTable:
 
     def _read(self, names: Sequence[str]) -> Iterator[Batch]:
         """Rows through this process: the same Arrow batches, as bytes."""
-
-        def packed(batches: Iterable[Any]) -> Iterator[Any]:  # sent by value, because a worker may lack this module
-            import pyarrow as pa
-
-            for batch in batches:
-                sink = pa.BufferOutputStream()
-                with pa.ipc.new_stream(sink, batch.schema) as stream:
-                    stream.write_batch(batch)
-                yield pa.record_batch({"batch": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
-
         import pyarrow as pa
 
         with counting_in(self._session):
-            for row in self._rows(names).mapInArrow(packed, "batch binary").toLocalIterator():
+            for row in self._rows(names).mapInArrow(_packed, "batch binary").toLocalIterator():
                 yield from _batches(names, pa.ipc.open_stream(row[0]))
 
 
@@ -398,25 +316,21 @@ def _declared(kind: Any) -> DeclaredType:
     return DeclaredType(str(kind.simpleString()), KINDS.get(name, "other" if name in WRITTEN else "unreadable"))
 
 
-def _found(session: Any, name: str) -> Any:
-    """The table ``[[catalog.]database.]table``, or a temporary view; an error lists what there is."""
-    database, _, _ = name.rpartition(".")
-    catalog = session.catalog
-    if catalog.tableExists(name):
+def _table(session: Any, name: str) -> Any:
+    """The table ``[[catalog.]database.]table``, or a temporary view."""
+    if session.catalog.tableExists(name):
         return session.table(name)
-    if database and not catalog.databaseExists(database):
-        known = [each.name for each in catalog.listDatabases()]
-        hint = closest(database, known) or "; check its name"
-        raise DataError(f"there is no database {database!r} in Spark{hint}: it has {', '.join(sorted(known))}")
-    tables = [each.name for each in catalog.listTables(database or None)]
-    raise no_table(name, [f"{database}.{each}" if database else each for each in tables])
+    database, known = name.rpartition(".")[0], []
+    with suppress(Exception):  # where there is no such database
+        known = [f"{database}.{each.name}".strip(".") for each in session.catalog.listTables(database or None)]
+    raise no_table(name, known, "Spark")
 
 
 # ---------------------------------------------------------------------- in the workers
 
 
-def _have_prade(session: Any) -> bool:
-    """Whether the workers have this version of prade; they are asked with a row of our own."""
+def _need_prade(session: Any) -> None:
+    """Refuse workers without this version of prade; they are asked with rows of our own."""
 
     def ask(batches: Iterable[Any]) -> Iterator[Any]:  # sent by value, because a worker may not know this module
         from importlib.metadata import version
@@ -432,19 +346,29 @@ def _have_prade(session: Any) -> bool:
         for batch in batches:
             yield pyarrow.record_batch({"version": [found] * batch.num_rows})
 
-    try:
+    own, found = version("prade"), set()
+    with suppress(Exception):
         answers = session.range(0, ASKED, 1, ASKED).mapInArrow(ask, "version string").collect()
-        return {answer["version"] for answer in answers} == {version("prade")}
-    except Exception as error:
-        failure = type(error).__name__
-    raise DataError(
-        f"Spark's workers cannot run a Python function ({failure}), which reads the rows: install prade there, or "
-        "pyarrow and this version of Python. No row was read"
-    )
+        found = {answer["version"] for answer in answers}
+    if found != {own}:
+        raise DataError(
+            f"Spark's workers do not have prade {own}, which reads the rows there: install it there with pip install "
+            f'"prade=={own}", and with this version of Python. No row was read'
+        )
 
 
 def _batches(names: Sequence[str], batches: Iterable[Any]) -> Iterator[Batch]:
     return (dict(zip(names, batch.columns, strict=True)) for batch in batches)
+
+
+def _packed(batches: Iterable[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.record_batch({"batch": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
 
 
 def _count(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:

@@ -1,18 +1,16 @@
 """Streams of private rows: every source delivers batches of Arrow arrays, and prade alone reads their cells.
 
-A file's types follow its rows: one missing value turns whole numbers into floats, and an empty column has no type at
-all. So every file is read with its own types, each cell is coded by its own value (`prade.data.read.coding`), and only
-codes are combined. No file's types are imposed on another file's rows, and no type makes a run fail: a cell that does
-not fit its column counts as a value outside the domain.
+A file's types follow its rows: one missing value turns whole numbers into floats. So every file is read with its own
+types, each cell is coded by its own value (`prade.data.read.coding`), and only codes are combined. A cell that does not
+fit its column counts as a value outside the domain.
 
 A database declares its types, and rows cannot change them. How a column is delivered follows from its declared type
-alone: natively where Arrow has the type, else as the engine's own text. No expression on a cell is evaluated by an
-engine. A declared type that cannot fit the schema is refused, whether or not the table has rows.
+alone: natively where Arrow has the type, else as the engine's own text. A declared type that cannot fit the schema is
+refused, whether or not the table has rows.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -143,26 +141,11 @@ def _of_files(files: Sequence[str], headers: Sequence[Sequence[str]], read: Read
 
 
 # ---------------------------------------------------------------------- databases
-# This reads no rows, so messages may say what the driver says; what reads rows is guarded
-# (`prade.measuring.source.guarded`), because there a driver's message may quote a cell.
 
-
-Found = TypeVar("Found")
+Listed = TypeVar("Listed")
 MOST_NAMES = 20  # of tables that are listed
 HIDDEN = "***"
 NO_SECRETS = ("user", "host", "port", "dbname", "database", "schema", "sslmode")  # options of an address
-
-
-def connected(name: str, address: str, connect: Callable[[], Any]) -> Any:
-    """The connection. A failure shows the driver's message without the address's password and options."""
-    failure = ""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return connect()
-    except Exception as error:
-        failure = f"{type(error).__name__}: {without_secrets(str(error), address)}"
-    raise DataError(f"connecting to {name} failed: {failure}. No row was read; correct the address")
 
 
 def without_secrets(message: str, address: str) -> str:
@@ -185,14 +168,14 @@ def without_secrets(message: str, address: str) -> str:
     return " ".join(message.split())
 
 
-def table_named(name: str, tables: Iterable[tuple[Found, set[str]]]) -> Found:
+def table_named(name: str, tables: Iterable[tuple[Listed, set[str]]]) -> Listed:
     """The one table that a name means, of tables and the names of each; an error if it means none or several."""
-    listed = list(tables)
-    meant = [found for found, names in listed if name in names]
+    every = list(tables)
+    meant = [table for table, names in every if name in names]
     if len(meant) > 1:
         raise DataError(f"{name!r} means {len(meant)} tables, because of dots in their names; give one of them a view")
     if not meant:
-        raise no_table(name, [min(names, key=len) for _, names in listed])
+        raise no_table(name, [min(names, key=len) for _, names in every])
     return meant[0]
 
 

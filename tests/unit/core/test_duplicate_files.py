@@ -173,8 +173,8 @@ def test_measure_refuses_the_plans_public_files(here, ledger, way):
             measure(plan, private, here / "release", ledger)
         with pytest.raises(DataError, match=PUBLISHED):
             measure(planned(), private, here / "release", ledger, public=["y.csv", here / "x.csv"])
-    with open_source("[x-z].csv") as opened, pytest.raises(DataError, match=PUBLISHED):
-        measure(plan, opened, here / "release", ledger)
+    with pytest.raises(DataError, match=PUBLISHED):
+        measure(plan, "[x-z].csv", here / "release", ledger)
     # comparing contents reads private rows, so a refusal has its entry
     stages = [{failure.stage for failure in entry.failures} for entry in ledger.entries("people")]
     assert stages == ([{"count"}] if "copy" in way else [])
@@ -264,8 +264,6 @@ def test_a_table_in_memory_that_is_the_public_one_is_refused(here, ledger, case)
     private, public = THE_SAME_MEMORY[case]
     with pytest.raises(DataError, match=PUBLISHED):
         measure(planned(), private, here / "release", ledger, public=public)
-    with pytest.raises(DataError, match=PUBLISHED), open_source(private) as opened:
-        measure(planned(), opened, here / "release", ledger, public=public)
     assert ledger.entries("people") == []
 
 

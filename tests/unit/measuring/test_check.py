@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
@@ -16,6 +15,8 @@ import prade
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.cli.main import every_command
 from prade.measuring.check import WARNING, check
+from worlds.counting import duckdb_file
+from worlds.plans import plan_of
 
 SCHEMA = Schema([Column("SEX", "categorical", values=[1, 2]), Column("AGE", "numeric", edges=[18, 65], missing=True)])
 GROUPS = {"STATE": ["x", "x", "y"], "TOWN": ["a", "b", "c"]}
@@ -29,6 +30,10 @@ ROWS = {
     "ID": [7, 7, 7, 8, None, 9],
     "NOTE": ["hush"] * 6,
 }
+
+
+SEXES = Schema([Column("SEX", "categorical", values=[1, 2])])
+SEX_PLAN = plan_of(SEXES, Level((), Workload.all_marginals(SEXES, 1)))
 
 
 def run(*arguments: object) -> Any:
@@ -60,32 +65,26 @@ def test_a_table_that_fits() -> None:
 
 @pytest.mark.parametrize(("odd", "fits"), [(10, True), (11, False)])
 def test_a_tenth_of_the_cells_may_be_outside(odd: int, fits: bool) -> None:
-    schema = Schema([Column("SEX", "categorical", values=[1, 2])])
-    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    found = check(plan, {"SEX": ["M"] * odd + ["1"] * (100 - odd)})
+    found = check(SEX_PLAN, {"SEX": ["M"] * odd + ["1"] * (100 - odd)})
     assert found.outside["SEX"] == (odd / 100, {"M": odd})
     assert found.fits is fits
 
 
 def test_a_table_that_cannot_be_measured_is_not_read(tmp_path: Path) -> None:
-    found = check(PLAN, pa.table(ROWS).drop_columns(["SEX", "ID"]))
-    assert (found.missing, found.rows, found.fits) == (["SEX", "ID"], 0, False)
-    assert "the table has no column 'SEX', which the plan needs" in str(found)
-    with duckdb.connect(str(tmp_path / "rows.db")) as connection:
-        connection.register("given", pa.table(ROWS))
-        connection.execute("CREATE TABLE people AS SELECT * REPLACE (DATE '2020-01-01' AS AGE) FROM given")
-    found = check(PLAN, f"duckdb://{tmp_path}/rows.db/people")
-    assert "column 'AGE': the schema has numbers, but the table has the type DATE" in found.problem
-    assert not found.fits
-    found = check(PLAN, pa.table(ROWS).drop_columns(["TOWN"]))
-    assert "no column 'TOWN'" in found.problem
+    dated = "CREATE TABLE people AS SELECT * REPLACE (DATE '2020-01-01' AS AGE) FROM given"
+    for private, problem in (
+        (pa.table(ROWS).drop_columns(["SEX", "ID"]), "no column 'SEX'"),
+        (pa.table(ROWS).drop_columns(["TOWN"]), "no column 'TOWN'"),
+        (duckdb_file(tmp_path / "db", dated, given=ROWS), "column 'AGE': the schema has numbers, but the table has"),
+    ):
+        found = check(PLAN, private)
+        assert problem in found.problem
+        assert "No row was looked at" in str(found)
+        assert (found.rows, found.fits) == (0, False)
 
 
-def test_many_different_values_are_counted_by_the_commonest(monkeypatch: pytest.MonkeyPatch) -> None:
-    schema = Schema([Column("SEX", "categorical", values=[1, 2])])
-    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    texts = [f"w{number}" for number in range(70_000)] + ["often"] * 500
-    found = check(plan, {"SEX": texts})
+def test_many_different_values_are_counted_by_the_commonest() -> None:
+    found = check(SEX_PLAN, {"SEX": [f"w{number}" for number in range(70_000)] + ["often"] * 500})
     share, values = found.outside["SEX"]
     assert share == 1
     assert max(values, key=lambda value: values[value]) == "often"
@@ -111,23 +110,21 @@ def test_the_command_prints_writes_nothing_and_its_exit_code_tells(tmp_path: Pat
 def test_groups_that_are_coded_in_another_way_are_said() -> None:
     """Else all rows would be left out, and the budget spent on zeros."""
     schema = Schema([Column("AGE", "numeric", edges=[18])])
-    levels = [Level("STATE", Workload.all_marginals(schema, 1))]
-    plan = Plan("people", schema, Budget.pure(1), Unit(1), levels, groups={"STATE": [17, 39]})
-    found = check(plan, {"AGE": [3] * 100, "STATE": ["Illinois", "Ohio"] * 50})
+    ages = Workload.all_marginals(schema, 1)
+    found = check(
+        plan_of(schema, Level("STATE", ages), groups={"STATE": [17, 39]}),
+        {"AGE": [3] * 100, "STATE": ["Illinois", "Ohio"] * 50},
+    )
     assert found.outside["STATE"] == (1, {"Illinois": 50, "Ohio": 50})
     assert "100 rows (100.0%) in groups that are not listed, which do not count" in str(found)
     assert not found.fits
-    crossed = Plan(
-        "people", schema, Budget.pure(1), Unit(1), [Level(["A", "B"], levels[0].asks)], {"A": [1, 2], "B": [1, 2]}
-    )
+    crossed = plan_of(schema, Level(["A", "B"], ages), groups={"A": [1, 2], "B": [1, 2]})
     found = check(crossed, {"AGE": [3] * 10, "A": [1] * 10, "B": [2] * 10})
     assert (found.outside, found.unlisted_rows, found.fits) == ({}, 10, False)
 
 
 def test_a_cell_cannot_move_the_cursor() -> None:
-    schema = Schema([Column("SEX", "categorical", values=[1, 2])])
-    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    shown = str(check(plan, {"SEX": ["\x1b[31mred\nall cells fit the schema", "1"]}))
+    shown = str(check(SEX_PLAN, {"SEX": ["\x1b[31mred\nall cells fit the schema", "1"]}))
     assert "\x1b" not in shown
     assert "\\x1b[31mred\\nall cells" in shown
 

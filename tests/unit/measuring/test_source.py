@@ -1,7 +1,6 @@
-"""Every kind of source gives the same counts, and no cell of any of them shows up in a message, a file or a warning."""
+"""What is a source and what is not; files, DuckDB and memory limits; and no cell in a message, a file or a warning."""
 
 import gzip
-import io
 import logging
 import os
 import shutil
@@ -27,6 +26,7 @@ from prade.measuring.source import Source, count, open_source
 from prade.measuring.streams import Stream, without_secrets
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
+from worlds.counting import counted, duckdb_file
 
 SECRET = "hush-4711"
 HUGE = 8_675_309_867_530_912_345
@@ -67,14 +67,12 @@ def test_the_example_is_what_the_codec_says():
     [
         pa.table(ROWS),
         pa.table(ROWS).to_batches()[0],
-        pd.DataFrame(ROWS),
         pd.DataFrame(ROWS).astype({"SEX": "category"}),
         pd.DataFrame(ROWS, dtype=object),
-        pl.DataFrame(ROWS),
         pl.DataFrame(ROWS).with_columns(pl.col("SEX").cast(pl.Categorical)),
         ROWS,
     ],
-    ids=["arrow", "batch", "pandas", "categories", "objects", "polars", "polars categories", "dict"],
+    ids=["arrow", "batch", "pandas categories", "objects", "polars categories", "dict"],
 )
 def test_tables_in_memory(table):
     assert answers(table) == RIGHT
@@ -103,18 +101,12 @@ def test_csv_files(tmp_path):
         assert answers(tmp_path / name) == RIGHT, name
 
 
-def test_one_cell_does_not_change_how_others_are_read(tmp_path):
+@pytest.mark.parametrize("odd", ["", "x,0\n", "1.5,0\n", "2020-01-01,0\n", '"a\nb",0\n', "true,0\n"])
+def test_one_cell_does_not_change_how_others_are_read(odd, tmp_path):
     """With guessed types, "06" among whole numbers, or one word, would turn all other cells into text."""
-    schema = Schema([Column("x", "categorical", values=("1", "2"), missing=True)])
-    part = Marginal.of(schema, ["x"])
-    found = []
-    for odd in ("", "x\n", "1.5\n", "2020-01-01\n", '"a\nb"\n', "true\n"):
-        (tmp_path / "x.csv").write_text(
-            "x,y\n" + "".join(f"{cell},0\n" for cell in (1, 2, 1)) + odd.replace("\n", ",0\n", 1)
-        )
-        with open_source(tmp_path / "x.csv") as source:
-            found.append(count(source, schema, [part])[0][0, :2].tolist())
-    assert found == [[2, 1]] * len(found)
+    (tmp_path / "x.csv").write_text("x,y\n1,0\n2,0\n1,0\n" + odd)
+    found = counted(tmp_path / "x.csv", Column("x", "categorical", values=("1", "2"), missing=True))
+    assert found[0, :2].tolist() == [2, 1]
 
 
 def test_records_with_too_few_or_too_many_cells_count_by_their_first(tmp_path):
@@ -126,32 +118,20 @@ def test_records_with_too_few_or_too_many_cells_count_by_their_first(tmp_path):
         assert count(source, SCHEMA, PARTS[:1])[0].sum() == 7  # every line but the empty one
 
 
-def young_and_old(path, text):
-    """How many rows are below 18 and how many are 65 or more, of CSV text written to a file."""
-    path.write_bytes(gzip.compress(text, 1) if path.suffix == ".gz" else text)
-    with open_source(CsvFile(path, line_breaks=True)) as source:
-        (found,) = count(source, SCHEMA, PARTS[:1])
-    return found[0, 0], found[0, 2]
-
-
 @pytest.mark.parametrize(
-    ("name", "cut", "size"),
-    [
-        ("rows.csv", 2**23, 70),
-        ("rows.csv", 2**23, 700),
-        ("rows.csv", 2**23, 20_000_000),
-        ("rows.csv.gz", 2**23, 700),
-        ("rows.csv.gz", 2**23, 1_000_000),
-    ],
+    ("name", "size"),
+    [("rows.csv", 70), ("rows.csv", 20_000_000), ("rows.csv.gz", 1_000_000)],
 )
-def test_lines_inside_a_quoted_cell_are_no_rows(name, cut, size, tmp_path):
+def test_lines_inside_a_quoted_cell_are_no_rows(name, size, tmp_path):
     """Files are read in pieces of 2**22 bytes; a cell full of lines lies across a cut."""
     header, line, inner = b"AGE,NOTE\r\n", b"70," + b"x" * 500 + b"\r\n", b"\r\n3,x"
     note = inner * (size // len(inner))
-    before, rest = divmod(max(cut - len(header) - len(note) // 2, 10_000), len(line))
+    before, rest = divmod(max(2**23 - len(header) - len(note) // 2, 10_000), len(line))
     filler = line.replace(b"x", b"x" * (rest + 1), 1)  # so that the middle of the cell is at the cut
     text = header + filler + line * (before - 1) + b'3,"' + note + b'"\r\n' + line * 5000
-    assert young_and_old(tmp_path / name, text) == (1, before + 5000)
+    (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
+    found = counted(CsvFile(tmp_path / name, line_breaks=True), SCHEMA["AGE"])
+    assert found[0, [0, 2]].tolist() == [1, before + 5000]
 
 
 def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch):
@@ -215,24 +195,20 @@ def test_without_a_temporary_folder_the_error_is_a_plain_one(tmp_path, monkeypat
 
 
 def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(str(tmp_path / "rows.db")) as database:
-        database.register("memory", pa.table(ROWS))
-        database.execute("CREATE TABLE people AS SELECT * FROM memory")
-        database.execute("CREATE TYPE sex AS ENUM ('f', 'm', 'x')")
-        database.execute("CREATE TABLE listed AS SELECT * REPLACE (SEX::sex AS SEX) FROM memory")
-        database.execute("CREATE SCHEMA other")
-        database.execute("CREATE TABLE other.elsewhere AS SELECT * FROM memory")
-        database.execute('CREATE TABLE "dotted.name" AS SELECT * FROM memory')
+    statements = (
+        "CREATE TYPE sex AS ENUM ('f', 'm', 'x')",
+        "CREATE TABLE listed AS SELECT * REPLACE (SEX::sex AS SEX) FROM people",
+        "CREATE SCHEMA other",
+        "CREATE TABLE other.elsewhere AS SELECT * FROM people",
+        'CREATE TABLE "dotted.name" AS SELECT * FROM people',
+    )
+    address = duckdb_file(tmp_path / "rows.db", *statements, people=ROWS).removesuffix("people")
     before = (tmp_path / "rows.db").read_bytes()
-    assert answers(f"duckdb://{tmp_path}/rows.db/people") == RIGHT
-    for name in ("listed", "other.elsewhere", "dotted.name"):
-        assert answers(f"duckdb://{tmp_path}/rows.db/{name}") == RIGHT
+    for name in ("people", "listed", "other.elsewhere", "dotted.name"):
+        assert answers(f"{address}{name}") == RIGHT
     monkeypatch.chdir(tmp_path)
     assert answers("duckdb://rows.db/people") == RIGHT
-    with open_source("duckdb://rows.db/people") as source:
-        (young, *_) = count(source, SCHEMA, PARTS, None, Unit(1, person_id="PUMA"))
-    assert young.sum() == 3
+    assert counted("duckdb://rows.db/people", SCHEMA["AGE"], None, Unit(1, person_id="PUMA")).sum() == 3
     assert (tmp_path / "rows.db").read_bytes() == before
 
 
@@ -241,7 +217,7 @@ def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
 )
 def test_a_memory_limit_is_a_size(limit, size):
     with open_source(ROWS, memory_limit=limit) as source:
-        assert source._memory == size
+        assert source.memory == size
 
 
 @pytest.mark.parametrize("limit", ["much", "", "-1GiB", "1 GiB of", "1XB"])
@@ -264,8 +240,7 @@ def test_it_spills_to_a_private_folder_that_goes_away(tmp_path, monkeypatch):
         seen.append((oct(folder.stat().st_mode)[-3:], len(list(folder.iterdir()))))
 
     monkeypatch.setattr(PersonRows, "_spill", watched)
-    with open_source(table, memory_limit="2MiB") as source:
-        (found,) = count(source, SCHEMA, PARTS[:1], None, Unit(1, person_id="ID"))
+    found = counted(table, SCHEMA["AGE"], None, Unit(1, person_id="ID"), memory_limit="2MiB")
     assert found.sum() == rows // 2
     assert len(seen) > 2
     assert set(seen) == {("700", 257)}  # a file for each pile of persons, and the mark
@@ -294,31 +269,26 @@ def test_what_is_no_source_is_refused(source, message):
 
 
 def test_a_table_that_does_not_exist_is_answered_with_those_that_do(tmp_path):
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(str(tmp_path / "rows.db")) as database, sqlite3.connect(tmp_path / "rows.sqlite") as other:
-        database.execute("CREATE SCHEMA old")
-        database.execute("CREATE TABLE old.people AS SELECT 1 AS x")
-        for name in ("people", "places"):
-            database.execute(f"CREATE TABLE {name} AS SELECT 'Atlantis' AS x")
-            other.execute(f"CREATE TABLE {name} AS SELECT 'Atlantis' AS x")
-    for address in (f"duckdb://{tmp_path}/rows.db", f"sqlite://{tmp_path}/rows.sqlite"):
+    statements = [f"CREATE TABLE {name} AS SELECT 'Atlantis' AS x" for name in ("people", "places")]
+    address = duckdb_file(tmp_path / "duck", "CREATE SCHEMA old", "CREATE TABLE old.people AS SELECT 1", *statements)
+    with sqlite3.connect(tmp_path / "lite") as database:
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+    for place in (address.removesuffix("/people"), f"sqlite://{tmp_path}/lite"):
         for name in ("peple", "main.peple"):
             with pytest.raises(
                 DataError, match=rf"no table '{name}' in .*did you mean 'people'.*it has (old.people, )?people, places"
             ) as error:
-                open_source(f"{address}/{name}")
+                open_source(f"{place}/{name}")
             assert "Atlantis" not in str(error.value)
 
 
 def test_a_name_that_means_two_tables_is_refused(tmp_path):
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(str(tmp_path / "rows.db")) as database:
-        database.execute("CREATE SCHEMA a")
-        database.execute('CREATE SCHEMA "a.b"')
-        for name in ('"a.b".c', 'a."b.c"'):
-            database.execute(f"CREATE TABLE {name} AS SELECT 1 AS x")
+    tables = [f"CREATE TABLE {name} AS SELECT 1 AS x" for name in ('"a.b".c', 'a."b.c"')]
+    duckdb_file(tmp_path / "db", "CREATE SCHEMA a", 'CREATE SCHEMA "a.b"', *tables)
     with pytest.raises(DataError, match=r"'a\.b\.c' means 2 tables"):
-        open_source(f"duckdb://{tmp_path}/rows.db/a.b.c")
+        open_source(f"duckdb://{tmp_path}/db/a.b.c")
 
 
 @pytest.mark.parametrize(
@@ -337,34 +307,20 @@ def test_a_drivers_message_is_shown_without_the_password(address):
     assert "\n" not in said
 
 
-def test_files_of_two_kinds_or_none_are_refused(tmp_path, monkeypatch):
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    for name in ("a.parquet", "b.csv", "c.xlsx"):
-        (tmp_path / name).write_text("x\n1\n")
+def test_files_of_two_kinds_or_none_are_refused(tmp_path):
+    for name, text in (("a.parquet", "x\n1\n"), ("b.csv", "x\n1\n"), ("c.xlsx", "x\n1\n"), ("d.csv", "y\n1\n")):
+        (tmp_path / name).write_text(text)
     for names in (["a.parquet", "b.csv"], ["c.xlsx"]):
         with pytest.raises(DataError, match="all parquet or all CSV"):
             open_source([tmp_path / name for name in names])
     with pytest.raises(DataError, match="failed in the engine"):
         open_source(tmp_path / "a.parquet")
-    (tmp_path / "d.csv").write_text("y\n1\n")
-    schema = Schema([Column("x", "categorical", values=(1, 2))])
-    with open_source([tmp_path / "b.csv", tmp_path / "d.csv"]) as source:
-        assert source.columns == ()
-        with pytest.raises(DataError, match=r"d\.csv lacks the column 'x', which another file has"):
-            count(source, schema, [Marginal.of(schema, ["x"])])
+    with pytest.raises(DataError, match=r"d\.csv lacks the column 'x', which another file has"):
+        counted([tmp_path / "b.csv", tmp_path / "d.csv"], Column("x", "categorical", values=(1, 2)))
     for header in ("y,y", "y,"):
         (tmp_path / "e.csv").write_text(f"{header}\n1,2\n")
         with pytest.raises(DataError, match="without a name or two columns with the same name"):
             open_source(tmp_path / "e.csv")
-    assert os.listdir(tmp_path / "temporary") == []
-
-
-def test_a_source_is_returned_as_it_is():
-    with open_source(ROWS) as source:
-        assert open_source(source) is source
-        assert isinstance(source, Source)
-        assert repr(source) == "Source('the private table', engine='arrow', 4 columns)"
 
 
 # ---------------------------------------------------------------------- planted secrets
@@ -394,66 +350,44 @@ def quoting(names):
 @pytest.mark.parametrize("unit", [None, Unit(1, person_id="SEX")])
 def test_planted_secrets_stay_inside(kind, unit, tmp_path, capfd, caplog, monkeypatch):
     caplog.set_level(logging.DEBUG)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.chdir(tmp_path / "temporary")
-    table = pa.table(planted())
-    source = {"memory": table, "objects": pd.DataFrame(planted(), dtype=object)}.get(
-        kind, tmp_path / f"rows.{kind[-7:]}"
-    )
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.chdir(temporary)
+    table, source = pa.table(planted()), tmp_path / f"rows.{kind.split()[-1]}"
     if kind == "parquet":
         pq.write_table(table, source)
     elif kind.endswith("csv"):
-        source = tmp_path / "rows.csv"
-        pd.DataFrame(planted()).to_csv(source, index=False)
-        if kind.startswith("malformed"):
-            with open(source, "a") as file:
-                file.write(f'70,{SECRET},1\n{HUGE},"{SECRET}" {SECRET},1,a,a,a\n"{SECRET}\n')
-    out = io.StringIO()
+        odd = f'70,{SECRET},1\n{HUGE},"{SECRET}" {SECRET},1,a,a,a\n"{SECRET}\n' if kind.startswith("malformed") else ""
+        source.write_text(pd.DataFrame(planted()).to_csv(index=False) + odd)
+    else:
+        source = table if kind == "memory" else pd.DataFrame(planted(), dtype=object)
+    said = []
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         with open_source(source) as opened:
-            out.write(repr(opened) + repr([answer.tolist() for answer in count(opened, SCHEMA, PARTS, GROUPS, unit)]))
+            said.append(repr(opened) + repr([answer.tolist() for answer in count(opened, SCHEMA, PARTS, GROUPS, unit)]))
             failing = Source(Stream(opened.columns, quoting), opened.engine, opened.name)
-            try:
+            with pytest.raises(DataError, match="failed in the engine") as refused:
                 count(failing, SCHEMA, PARTS, GROUPS, unit)
-            except DataError:
-                out.write("".join(traceback.format_exception(*sys.exc_info())))
-                out.write(repr(sys.exc_info()[1].__context__))
-            written = [
-                path.read_bytes().decode(errors="replace")
-                for path in (tmp_path / "temporary").rglob("*")
-                if path.is_file()
-            ]
-            names = [str(path) for path in tmp_path.rglob("*")]
+            said += [*traceback.format_exception(refused.value), repr(refused.value.__context__)]
+            said += [path.read_bytes().decode(errors="replace") for path in temporary.rglob("*") if path.is_file()]
+            said += [str(path) for path in tmp_path.rglob("*")]
     printed = capfd.readouterr()
-    assert "failed in the engine" in out.getvalue()
-    everything = [
-        out.getvalue(),
-        printed.out,
-        printed.err,
-        caplog.text,
-        *(str(each.message) for each in warned),
-        *written,
-        *names,
-    ]
-    assert secrets_in("\n".join(everything)) == []
-    assert os.listdir(tmp_path / "temporary") == []
+    said += [printed.out, printed.err, caplog.text, *(str(each.message) for each in warned)]
+    assert secrets_in("\n".join(said)) == []
+    assert os.listdir(temporary) == []
 
 
 def test_an_engine_that_quotes_a_row_is_not_quoted(tmp_path):
     """Its own words do quote the row: without `guarded` they would come out."""
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(tmp_path / "rows.duckdb") as database:
-        database.register("given", pa.table(planted()))
-        database.execute("CREATE TABLE people AS SELECT * FROM given")
-        database.execute("CREATE VIEW broken AS SELECT * REPLACE (CAST(CODE AS BIGINT) AS CODE) FROM people")
-        with pytest.raises(Exception, match=SECRET):
-            database.execute("SELECT sum(CODE) FROM broken").fetchall()
-    with (
-        open_source(f"duckdb://{tmp_path}/rows.duckdb/broken") as source,
-        pytest.raises(DataError, match="failed in the engine") as refused,
-    ):
+    import duckdb
+
+    view = "CREATE VIEW people AS SELECT * REPLACE (CAST(CODE AS BIGINT) AS CODE) FROM raw"
+    address = duckdb_file(tmp_path / "db", view, raw=planted())
+    with duckdb.connect(tmp_path / "db") as database, pytest.raises(Exception, match=SECRET):
+        database.execute("SELECT sum(CODE) FROM people").fetchall()
+    with open_source(address) as source, pytest.raises(DataError, match="failed in the engine") as refused:
         count(source, SCHEMA, PARTS, GROUPS)
     assert secrets_in("".join(traceback.format_exception(refused.value))) == []
     assert refused.value.__context__ is None
