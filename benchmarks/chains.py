@@ -94,7 +94,7 @@ class Chain:
         ledger = Ledger(self.folder / "people.ledger")
         for name, budget in (("none", Budget.pure("1/1000")), ("usual", self.budget), ("exact", Budget.pure(10**6))):
             plan = self._plan(self.prior)
-            plan = Plan(**{**vars(plan.content), "budget": budget, "dataset": f"people-{name}"})
+            plan = plan.changed(budget=budget, dataset=f"people-{name}")
             where = self.folder / name
             release = prade.measure(plan, self.world.tables[year], where, ledger, cap=budget, weak_protection=True)
             found.append(self._error(release, year))
@@ -107,7 +107,7 @@ class Chain:
         if self.options.own is None or self.way == LAW or isinstance(prior, Release):
             return made
         settings = replace(made.settings or Settings(), own=self.options.own)
-        return Plan(**{**vars(made.content), "settings": settings})
+        return made.changed(settings=settings)
 
     def _written(self, year: int, world: CensusYears) -> Path:
         path = self.folder / f"{year}.parquet"

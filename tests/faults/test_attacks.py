@@ -501,7 +501,7 @@ def with_public(folder: Path, version: int) -> Plan:
     """A plan with a public file and its hash."""
     (folder / "public.csv").write_text("X\n1\n")
     files = PublicFiles.at([folder / "public.csv"]).hashed()
-    return Plan(**{**vars(probe(0).with_public(files).content), "version": version})
+    return probe(0).changed(public=files, version=version)
 
 
 def test_a_plan_whose_hash_leaves_out_its_public_files_is_not_measured(tmp_path: Path, ledger: Ledger) -> None:

@@ -124,7 +124,7 @@ def test_tables_are_read_once(world, fixed, monkeypatch):
 
 
 def harmful(monkeypatch, task):
-    plan = Plan.simplest(task).with_expected(Expected(0.5, 0.01, 0.3, "Do not measure."))
+    plan = Plan.simplest(task).changed(expected=Expected(0.5, 0.01, 0.3, "Do not measure."))
     monkeypatch.setattr("prade.pipeline.tuned", lambda *_, **__: type("Tuned", (), {"plan": plan}))
 
 

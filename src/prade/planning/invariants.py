@@ -202,7 +202,7 @@ def _of_groups(stated: PublishedTotals, groups: Groups, level: Grouping) -> Floa
 
 
 def _check_sums(coarse: Grouping, of_coarse: Floats, fine: Grouping, of_fine: Floats) -> None:
-    """Refuse totals of groups that do not add up to those of the coarser groups that they are in."""
+    """Refuse totals that do not add up to those of the coarser groups that they are in."""
     above = fine.above(coarse)
     if not np.array_equal(above[fine.number], coarse.number):  # the coarse groups are not made of fine ones
         return

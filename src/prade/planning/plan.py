@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
@@ -28,18 +29,11 @@ from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError,
 from prade.core.files import replace_file
 from prade.data.declare.groups import Grouping, Groups, RecurringGroups
 from prade.data.declare.schema import Invariant, PublishedTotals, Schema
+from prade.data.declare.schema_file import one_line_arrays
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.planning.invariants import lines_of, not_protected, stated
-from prade.planning.plan_file import (
-    VERSION,
-    Content,
-    content_of_toml,
-    content_to_dict,
-    measured_to_dict,
-    toml_of_content,
-    within,
-)
+from prade.planning.plan_file import VERSION, arguments_of_toml, within
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import NOT_REHEARSED, Expected, Settings
 from prade.planning.task import Target, Task, checked_targets
@@ -47,13 +41,17 @@ from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.noise_law import NoiseLaw, noise_law
 from prade.privacy.protection import Unit
-from prade.queries.parts import Part
+from prade.queries.parts import Cells, Marginal, Part, Predicate
 from prade.queries.workload import Workload
 
 LARGEST_SCALE = 10**150  # the variance of such noise still fits into a float
 MOST_COUNTS = 2**32  # over all groups, parts and cells: 32 GiB of noisy counts
 RELEASED = "release.json"  # the file by which a folder is a release
 NAMES_SHOWN = 3  # tables that a line of the description names
+KEYS = (
+    *("version", "dataset", "noise", "budget", "unit", "level", "settings", "expected", "public"),
+    *("target", "invariant", "groups", "schema"),
+)  # in the order of the file
 
 
 class Plan:
@@ -194,17 +192,10 @@ class Plan:
         """The groups of each level."""
         return tuple(self.groups.level(level.by) for level in self.levels)
 
-    @property
-    def content(self) -> Content:
-        """Everything that is in the plan's file."""
-        measured = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
-        stated = self.invariants, self.targets, self.law, self.version
-        return Content(*measured, self.settings, self.expected, self.public, *stated)
-
     @cached_property
     def hash(self) -> str:
         """A fingerprint of all that is measured and of the public files' contents, whatever the layout of the file."""
-        content = json.dumps(measured_to_dict(self.content), sort_keys=True, default=str, ensure_ascii=False)
+        content = json.dumps(measured_to_dict(self), sort_keys=True, default=str, ensure_ascii=False)
         try:
             return hashlib.sha256(content.encode()).hexdigest()
         except UnicodeEncodeError as error:
@@ -236,7 +227,7 @@ class Plan:
 
     @property
     def advice(self) -> str:
-        """Whether to measure, by the plan's rehearsals."""
+        """Whether to measure."""
         return NOT_REHEARSED if self.expected is None else self.expected.advice or str(self.expected)
 
     def promise(self) -> str:
@@ -260,27 +251,46 @@ class Plan:
 
     # ---------------------------------------------------------------- files
 
+    def changed(self, **changes: Any) -> Plan:
+        """The plan with other arguments, for example other `settings`."""
+        same = "dataset schema budget unit levels groups settings expected public invariants targets version"
+        return Plan(**{**{name: getattr(self, name) for name in same.split()}, "noise": self.law, **changes})
+
     def with_public(self, public: PublicFiles | None) -> Plan:
         """The plan with another list of public files; it equals the plan if they have the same hashes."""
-        return Plan(**{**vars(self.content), "public": public})
+        return self.changed(public=public)
 
     def with_labels(self, schema: Schema) -> Plan:
         """The same plan with the titles and labels of a schema that has the plan's columns."""
         if schema != self.schema:
             raise SchemaError("a schema with labels for this plan must have the plan's columns, values and edges")
-        return Plan(**{**vars(self.content), "schema": schema.with_invariants(())})
-
-    def with_expected(self, expected: Expected) -> Plan:
-        """The same plan with the error that a rehearsal expects."""
-        return Plan(**{**vars(self.content), "expected": expected})
+        return self.changed(schema=schema.with_invariants(()))
 
     def to_dict(self) -> dict[str, Any]:
-        """The plain values that the file contains."""
-        return content_to_dict(self.content)
+        """The plain values that the file contains; numbers of the budget and shares are texts of exact fractions."""
+        tables = {**measured_to_dict(self), "version": self.version, "schema": tomllib.loads(self.schema.to_toml())}
+        if self.settings is not None:
+            tables["settings"] = asdict(self.settings)
+        if self.expected is not None:
+            expected = asdict(self.expected)
+            errors = list(expected.pop("targets"))
+            tables["expected"] = {**expected, **({"target": errors} if errors else {})}
+        if self.targets:
+            tables["target"] = [target.to_dict() for target in self.targets]
+        if self.public is not None:
+            weight = {} if self.public.weight is None else {"weight": self.public.weight}
+            hashes = {"sha256": list(self.public.sha256)} if self.public.sha256 else {}
+            tables["public"] = {"files": list(self.public.files), **self.public.csv.to_dict(), **weight, **hashes}
+        return {key: tables[key] for key in KEYS if key in tables}
 
     def to_toml(self) -> str:
-        """The text of the plan's file."""
-        return toml_of_content(self.content, self.describe())
+        """The text of the file, which begins with the plan's description as comments."""
+        import tomli_w
+
+        # TOML forbids control characters in comments, and a column's name may contain some.
+        lines = (line if line.isprintable() else ascii(line)[1:-1] for line in self.describe().split("\n"))
+        head = "\n".join(f"# {line}" for line in lines)
+        return f"{head}\n\n{one_line_arrays(tomli_w.dumps(self.to_dict()))}"
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan as TOML, completely or not at all. Paths of public files are relative to the plan's folder."""
@@ -295,7 +305,7 @@ class Plan:
     @classmethod
     def from_toml(cls, text: str) -> Plan:
         """The plan in a TOML text."""
-        return cls(**vars(content_of_toml(text)))
+        return cls(**arguments_of_toml(text))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Plan:
@@ -314,10 +324,13 @@ class Plan:
         """All questions, in the order in which answers are stored: by level, and in each level the total first."""
         whole = sum((level.share for level in self.levels), Fraction(0))
         for number, level in enumerate(self.levels):
-            if level.total:
-                yield self._question(number, (total_part(self.schema, level),), True, level.total, 1, whole)
-            for ask in level.asks:
-                yield self._question(number, ask.workload.parts, False, ask.share, ask.workload.per_row, whole)
+            yield from self._questions_of(number, level, whole)
+
+    def _questions_of(self, number: int, level: Level, whole: Fraction) -> Iterator[Question]:
+        if level.total:
+            yield self._question(number, (total_part(self.schema, level),), True, level.total, 1, whole)
+        for ask in level.asks:
+            yield self._question(number, ask.workload.parts, False, ask.share, ask.workload.per_row, whole)
 
     def _question(
         self, level: int, parts: tuple[Part, ...], is_total: bool, share: Fraction, per_row: int, whole: Fraction
@@ -338,19 +351,51 @@ class Plan:
         factor = Fraction(parts, parts + 1)
         asked = replace(level, total=own, asks=tuple(Ask(ask.workload, ask.share * factor) for ask in level.asks))
         derived = replace(level, total=Fraction(0))
+        own_total = next(self._questions_of(0, asked, level.share))
+        return asked if own_total.variance < total_variance(self._questions_of(0, derived, level.share)) else derived
 
-        def questions(candidate: Level) -> list[Question]:
-            total = (
-                [self._question(0, (total_part(self.schema, level),), True, own, 1, level.share)]
-                if candidate.total
-                else []
-            )
-            return total + [
-                self._question(0, ask.workload.parts, False, ask.share, ask.workload.per_row, level.share)
-                for ask in candidate.asks
-            ]
 
-        return asked if questions(asked)[0].variance < total_variance(questions(derived)) else derived
+def measured_to_dict(plan: Plan) -> dict[str, Any]:
+    """What the plan's hash is made of: all that determines what is measured, and the hashes of the public files."""
+    levels = [
+        {
+            "by": list(level.by),
+            "total": str(level.total),
+            "ask": [
+                {"share": str(ask.share), "parts": [_part_to_value(part) for part in ask.workload]}
+                for ask in level.asks
+            ],
+        }
+        for level in plan.levels
+    ]
+    stated = {"invariant": [each.to_dict() for each in plan.invariants]} if plan.invariants else {}
+    # The usual law is left out, as files of earlier versions leave it out: their hashes stay the same.
+    noise = {} if plan.law == plan.budget.law else {"noise": plan.law}
+    # A plan of version 1 keeps the hash that its release and its ledger have; so do plans without public files.
+    hashes = [] if plan.public is None or plan.version == 1 else list(plan.public.sha256)
+    return {
+        **({"version": VERSION, "public": hashes} if hashes else {"version": 1}),
+        "dataset": plan.dataset,
+        **noise,
+        "budget": plan.budget.to_dict(),
+        "unit": plan.unit.to_dict(),
+        "level": levels,
+        **stated,
+        "groups": plan.groups.to_dict(),
+        "schema": tomllib.loads(plan.schema.unlabelled().to_toml()),
+    }
+
+
+def _part_to_value(part: Part) -> Any:
+    """A marginal becomes its columns; queries become {queries = [...]}; a table of cells {columns, cells, labels}."""
+    match part:
+        case Marginal():
+            return part.columns[0] if len(part.columns) == 1 else list(part.columns)
+        case Predicate():
+            return {"queries": [query.text for query in part.queries]}
+        case Cells():
+            return {"columns": list(part.columns), "cells": part.table.tolist(), "labels": list(part.cell_labels)}
+    raise WorkloadError(f"part {part.name!r} cannot be in a plan")
 
 
 def _released(folder: Path, plan_hash: str) -> bool:
@@ -400,8 +445,7 @@ def groups_with_public_rows(public: Public, groups: Groups) -> tuple[int, str]:
 
 def columns_left_out(plan: Plan) -> list[str]:
     """The columns of the schema that no question of a plan is about, without group columns."""
-    questions = [question for question in plan.questions if not question.is_total]
-    asked = {name for question in questions for part in question.parts for name in part.columns}
+    asked = {name for level in plan.levels for ask in level.asks for name in ask.workload.columns}
     return [name for name in plan.schema.coded if name not in asked]
 
 
@@ -411,11 +455,7 @@ def unlisted_groups(schema: Schema, groups: Groups) -> list[str]:
 
 
 def left_out_in_words(measured_not: Sequence[str], unlisted: Sequence[str]) -> list[str]:
-    """A sentence about columns that a plan does not measure, and one about group columns that no row will have.
-
-    >>> left_out_in_words(["AGE", "SEX"], [])
-    ['not measured, so that their values follow the public table: AGE, SEX']
-    """
+    """A sentence about columns that a plan does not measure, and one about group columns that no row will have."""
     return [
         f"{words}: {', '.join(columns)}"
         for words, columns in (
@@ -430,26 +470,24 @@ def left_out_in_words(measured_not: Sequence[str], unlisted: Sequence[str]) -> l
 
 
 def public_of(plan: Plan, public: Any = None, weight: str | None = None) -> PublicTable:
-    """Return the public table that the caller gives, or the one in the files that the plan of a release names.
-
-    Files that only the plan names must pass `PublicFiles.checked`.
-    """
+    """The public table that the caller gives, or the one in the files that the plan of a release names."""
     files = plan.public
-    if public is None:
-        if files is None:
+    if files is None:
+        if public is None:
             raise DataError("the release does not name its public files", remedy="public")
+        return PublicTable.of(public, weight)
+    if public is None:
         return PublicTable(files.checked(), weight)
-    table = PublicTable.of(public, weight or (None if files is None else files.weight))
-    if files is not None and table.hashed_files is not None:
-        now = table.hashed_files
-        moved = files.moved_to(now)  # raises an error if the files are not the plan's
-        same = now.csv == moved.csv and set(now.files) == set(moved.files)
-        return table if same else PublicTable(moved, table.weight)
-    return table
+    table = PublicTable.of(public, weight or files.weight)
+    if (now := table.hashed_files) is None:
+        return table
+    moved = files.moved_to(now)  # refuses files that are not the plan's
+    same = now.csv == moved.csv and set(now.files) == set(moved.files)
+    return table if same else PublicTable(moved, table.weight)
 
 
 def plan_with_checked_files(plan: Plan, public: Any = None) -> Plan:
-    """Return the plan with its public files where the caller says they are; what must not be used is refused.
+    """The plan with its public files where the caller says they are.
 
     A table in memory takes the place of files, which are then neither used nor checked.
     """

@@ -173,9 +173,8 @@ def weighted_asks(workload: Workload, share: Number = 1) -> tuple[Ask, ...]:
     by_size: dict[int, list[Part]] = {}
     for part in workload:
         by_size.setdefault(part.n_cells, []).append(part)
-    weights = {size: len(parts) * math.isqrt(size * PRECISION**2) for size, parts in by_size.items()}
-    unit = Ask(workload, share).share / sum(weights.values())  # the ask refuses an empty workload and a wrong share
-    return tuple(Ask(Workload(workload.schema, by_size[size]), unit * weights[size]) for size in sorted(by_size))
+    whole = Ask(workload, share).share  # the ask refuses an empty workload and a wrong share
+    return _shared(workload.schema, whole, [(_root(size), by_size[size]) for size in sorted(by_size)])
 
 
 def favoured_asks(
@@ -194,12 +193,18 @@ def favoured_asks(
     ['sex', 'work'] 1/3
     ['age'] 2/3
     """
-    whole, favour = Fraction(share), Fraction(times)
     by_weight: dict[Fraction, list[Part]] = {}
     for part in dict.fromkeys([*parts, *first]):
-        weight = favour if part in first else Fraction(1)
-        size = math.isqrt(part.n_cells * PRECISION**2) if weighted else 1
-        by_weight.setdefault(weight * size, []).append(part)
-    unit = whole / sum(weight * len(alike) for weight, alike in by_weight.items())
-    asked = sorted(by_weight.items(), key=lambda each: each[0])
-    return tuple(Ask(Workload(schema, alike), unit * weight * len(alike)) for weight, alike in asked)
+        favour = Fraction(times) if part in first else Fraction(1)
+        by_weight.setdefault(favour * (_root(part.n_cells) if weighted else 1), []).append(part)
+    return _shared(schema, Fraction(share), sorted(by_weight.items(), key=lambda each: each[0]))
+
+
+def _root(cells: int) -> int:
+    return math.isqrt(cells * PRECISION**2)
+
+
+def _shared(schema: Schema, share: Fraction, alike: Sequence[tuple[Fraction | int, list[Part]]]) -> tuple[Ask, ...]:
+    """One ask for each list of parts; every part has its weight's portion of the share."""
+    unit = share / sum(weight * len(parts) for weight, parts in alike)
+    return tuple(Ask(Workload(schema, parts), unit * weight * len(parts)) for weight, parts in alike)

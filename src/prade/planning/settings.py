@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from prade.core.errors import EstimationError, PradeError
+from prade.core.numbers import whole
 
 EstimatorName = Literal["map", "two-stage", "ide"]
 PosteriorName = Literal["laplace", "linear"]
@@ -65,22 +66,17 @@ class Settings:
     trust: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.own <= 1:
-            raise EstimationError(f"own is {self.own!r}: give a weight from 0 to 1")
-        if not 0 <= self.extra <= MOST_EXTRA:
-            raise EstimationError(f"extra is {self.extra!r}: give a share of the prior's weight from 0 to {MOST_EXTRA}")
-        if not isinstance(self.unseen, bool):
-            raise EstimationError(f"unseen is {self.unseen!r}: give true or false")
-        for name, known in (("estimator", get_args(EstimatorName)), ("posterior", get_args(PosteriorName))):
+        for name, most in (("own", 1), ("extra", MOST_EXTRA)):
+            if not 0 <= getattr(self, name) <= most:
+                raise EstimationError(f"{name} is {getattr(self, name)!r}: give a share from 0 to {most}")
+        for name in ("n0", "change", "trust"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise EstimationError(f"{name} is {getattr(self, name)!r}: give a positive number")
+        names = {"estimator": get_args(EstimatorName), "posterior": get_args(PosteriorName), "unseen": (True, False)}
+        for name, known in names.items():
             if getattr(self, name) not in known:
                 raise EstimationError(f"{name} is {getattr(self, name)!r}: give {' or '.join(map(repr, known))}")
-        if not 0 < self.n0 < math.inf:
-            raise EstimationError(f"n0 is {self.n0!r}: give a positive number of rows")
-        if not 0 < self.change < math.inf:
-            raise EstimationError(f"change is {self.change!r}: give a positive number, 1 for as much as groups differ")
-        if not 0 < self.trust < math.inf:
-            raise EstimationError(f"trust is {self.trust!r}: give a positive number, such as 3")
-        if isinstance(self.support, bool) or not isinstance(self.support, int) or self.support < 0:
+        if not whole(self.support, 0):
             raise EstimationError(f"support is {self.support!r}: give a number of public rows, or 0 for all of them")
 
     @property

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from os import PathLike
 from typing import Any, Literal
 
-from prade.core.documents import file_text, toml_table
-from prade.core.errors import DataError, PradeError, WorkloadError, closest, names_of
+import msgspec
+
+from prade.core.documents import file_text, structured, toml_table
+from prade.core.errors import DataError, PradeError, WorkloadError, names_of
 from prade.core.numbers import exact, readable
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema
@@ -30,15 +32,13 @@ from prade.planning.invariants import stated
 from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.protection import Unit
-from prade.queries.asked import Statistic, asked_query, statistic_of
+from prade.queries.asked import asked_query, statistic_of
 from prade.queries.parts import Marginal, Part, Predicate
 from prade.queries.query import Query, backticked
 
 Columns = tuple[str, ...]
 Kind = Literal["table", "predicate", "mean", "quantile"]
 
-VERSION = 1
-KEYS = ("tables", "predicates", "statistics", "by", "weight")
 EVERYBODY = "all"  # the level above all others
 LARGEST_TABLE = 100_000  # cells: a rehearsal keeps one table for each group
 EXAMPLE = 'tables = ["AGE x SEX", "TENURE"], by = ["STATE", "PLACE"], weight = 3'
@@ -76,27 +76,23 @@ class Target:
         share = exact(weight, "weight")
         if share <= 0:
             raise PradeError(f"weight is {readable(share)}; give a number above 0, or leave the target out")
-        listed = {"predicates": predicates, "statistics": statistics}
-        for name, texts in listed.items():
-            listed_texts = isinstance(texts, Sequence) and not isinstance(texts, str)
-            if not listed_texts or not all(isinstance(text, str) for text in texts):
-                raise PradeError(f"{name} is {str(texts)[:40]!r}; give a list of texts")
-        if not tables and not predicates and not statistics:
+        lists = _target_table({"tables": tables, "predicates": predicates, "statistics": statistics, "by": by})
+        if not (lists.tables or lists.predicates or lists.statistics):
             raise PradeError(f"a target names nothing; give tables, predicates or statistics, as in {EXAMPLE}")
-        levels = [by] if isinstance(by, str) else by
+        levels = [lists.by] if isinstance(lists.by, str) else lists.by
         values = (
-            tuple(_table_of(table) for table in _several("tables", tables)),
-            tuple(predicates),
-            tuple(statistics),
-            tuple(_level_of(level) for level in _several("by", levels)),
+            tuple(_table_of(table) for table in lists.tables),
+            tuple(lists.predicates),
+            tuple(lists.statistics),
+            tuple(_level_of(level) for level in levels),
             share,
         )
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in KEYS[:-1] if getattr(self, name)}
-        shown = [f"{name}={value!r}" for name, value in given.items()]
+        lists = {name: getattr(self, name) for name in ("tables", "predicates", "statistics", "by")}
+        shown = [f"{name}={value!r}" for name, value in lists.items() if value]
         return f"Target({', '.join([*shown, f'weight={readable(self.weight)}'])})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,7 +121,6 @@ class Wanted:
 
     @property
     def level(self) -> str:
-        """The level's name."""
         return "+".join(self.by) or EVERYBODY
 
 
@@ -162,49 +157,44 @@ def checked_targets(targets: Any, schema: Schema, levels: Sequence[Columns]) -> 
 # ---------------------------------------------------------------------- files
 
 
+class _TargetTable(msgspec.Struct, forbid_unknown_fields=True):
+    tables: list[str | list[str]] = []
+    predicates: list[str] = []
+    statistics: list[str] = []
+    by: str | list[str | list[str]] = []
+    weight: str | int | float = 1
+
+
+class _TargetFile(msgspec.Struct, forbid_unknown_fields=True):
+    version: Literal[1]
+    target: list[dict[str, Any]]
+
+
 def targets_of_file(path: str | PathLike[str]) -> tuple[Target, ...]:
     """The targets in a file: `version = 1` and [[target]] tables."""
     document = toml_table(file_text(path, "file of targets"), DataError)
     try:
-        for key in document:
-            if key not in ("version", "target"):
-                raise DataError(f"unknown key {key!r}; a file of targets has `version = 1` and [[target]] tables")
-        if document.get("version") != VERSION or isinstance(document["version"], bool):
-            raise DataError(f"begin the file with `version = {VERSION}`; got {document.get('version')!r}")
-        if not document.get("target"):
-            raise DataError(f"the file has no target; write [[target]] tables, as in {EXAMPLE}")
-        return targets_of_tables(document["target"])
+        return targets_of_tables(structured(document, _TargetFile).target)
     except PradeError as error:
         raise error.within(str(path)) from None
 
 
-def targets_of_tables(tables: Any) -> tuple[Target, ...]:
+def targets_of_tables(tables: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
     """The targets in the [[target]] tables of a file."""
-    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
-        raise DataError(f"target is {str(tables)[:40]!r}; write [[target]] tables (double brackets)")
-    made = []
+    targets = []
     for number, table in enumerate(tables, start=1):
         try:
-            for key in table:
-                if key not in KEYS:
-                    hint = closest(key, KEYS) or f"; the keys are {', '.join(KEYS)}"
-                    raise DataError(f"unknown key {key!r}{hint}")
-            made.append(Target(**table))
+            targets.append(Target(**msgspec.structs.asdict(_target_table(table))))
         except PradeError as error:
             raise error.within(f"target {number}") from None
-    return tuple(made)
+    return tuple(targets)
 
 
-# ---------------------------------------------------------------------- checks
-
-
-def _several(name: str, given: Any) -> list[str | Sequence[str]]:
-    """A list of texts or of lists of texts."""
-    if not isinstance(given, str) and isinstance(given, Sequence):
-        each = list(given)
-        if all(isinstance(one, Sequence) and all(isinstance(text, str) for text in one) for one in each):
-            return each
-    raise PradeError(f"{name} is {str(given)[:40]!r}; give a list, as in {EXAMPLE}")
+def _target_table(table: Mapping[str, Any]) -> _TargetTable:
+    try:
+        return structured(table, _TargetTable)
+    except DataError as fault:
+        raise DataError(f"{fault}; write a target as in {EXAMPLE}") from None
 
 
 def _table_of(table: str | Sequence[str]) -> Columns:
@@ -250,14 +240,9 @@ def _things(target: Target, schema: Schema) -> Iterator[tuple[Any, ...]]:
                 "also with: where SEX == 2"
             )
         where = None if statistic.where is None else asked_query(statistic.where, schema)
-        names = () if where is None else where.columns
-        part = _marginal(schema, tuple(dict.fromkeys([statistic.column, *names])))
-        yield statistic.kind, _words(statistic, where), part, where, statistic.at
-
-
-def _words(statistic: Statistic, where: Query | None) -> str:
-    whole = Statistic(statistic.kind, statistic.column, statistic.at, None if where is None else where.text)
-    return whole.text
+        part = _marginal(schema, tuple(dict.fromkeys([statistic.column, *(where.columns if where else ())])))
+        words = replace(statistic, where=None if where is None else where.text).text
+        yield statistic.kind, words, part, where, statistic.at
 
 
 def _marginal(schema: Schema, columns: Columns) -> Marginal:
@@ -282,11 +267,8 @@ def _need_coded(schema: Schema, columns: Sequence[str]) -> None:
 
 
 LARGEST_BUDGET = 10**30  # an epsilon or rho that protects nobody, but is still far below the largest float
-WORDS = {
-    "budget": "epsilon or delta",
-    "invariants": "list of invariants",
-    "targets": "list of targets",
-}  # what users call a field, where that differs from its name
+# What users call a field, where that differs from its name.
+WORDS = {"budget": "epsilon or delta", "invariants": "list of invariants", "targets": "list of targets"}
 
 
 @dataclass(frozen=True)
@@ -357,19 +339,17 @@ class Task:
         return None if different is None else WORDS.get(different, different)
 
     def recurring_names(self) -> list[str]:
-        """A sentence for each level whose names recur in several groups of the level above it.
-
-        >>> from prade import Column
-        >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
-        >>> groups = {"STATE": [13, 14, 13], "PLACE": ["a", "a", "b"]}
-        >>> Task("survey", schema, 1, levels=["STATE", "PLACE"], groups=groups).recurring_names()
-        ['PLACE names recur in several STATE: a group is STATE and PLACE together']
-        """
+        """A sentence for each level whose names recur in several groups of the level above it."""
         return recurring_names(self.groups, self.levels)
 
 
 def recurring_names(groups: Groups, levels: Sequence[Sequence[str]]) -> list[str]:
-    """A sentence for each of some nested levels whose names recur in several groups of the level above it."""
+    """A sentence for each of some nested levels whose names recur in several groups of the level above it.
+
+    >>> groups = Groups.of({"STATE": [13, 14, 13], "PLACE": ["a", "a", "b"]})
+    >>> recurring_names(groups, [["STATE"], ["PLACE"]])
+    ['PLACE names recur in several STATE: a group is STATE and PLACE together']
+    """
     sentences: list[str] = []
     above: tuple[str, ...] = ()
     for level in levels:

@@ -117,7 +117,7 @@ def expecting_change(plan: Plan, table: PublicTable) -> Plan:
     change = carried_change(table)
     if change is None:
         return plan
-    return Plan(**{**vars(plan.content), "settings": replace(plan.settings or Settings(), change=change)})
+    return plan.changed(settings=replace(plan.settings or Settings(), change=change))
 
 
 def need_same_kind(release: Release, task: Task) -> None:

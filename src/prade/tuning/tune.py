@@ -239,7 +239,7 @@ class Tuner:
             plan = self.stage.plan(search.best)
             advice = _advice(self.rehearsal, plan, expected, worthwhile, "" if finished else _unfinished(effort))
         effort.end()
-        plan = plan.with_expected(replace(expected, advice=advice))
+        plan = plan.changed(expected=replace(expected, advice=advice))
         trials = tuple(trial for each in searches.begun for trial in each.trials)
         draws = searches.draws
         how_far = draws.done, effort.time_was_up, draws.needed

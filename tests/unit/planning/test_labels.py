@@ -37,7 +37,7 @@ def test_the_hash_and_equality_leave_labels_out() -> None:
     bare, labelled = plan_with(BARE), plan_with(LABELLED)
     assert labelled.hash == bare.hash
     assert labelled == bare
-    assert measured_to_dict(labelled.content) == measured_to_dict(bare.content)
+    assert measured_to_dict(labelled) == measured_to_dict(bare)
     assert labelled.describe() == bare.describe()
 
 

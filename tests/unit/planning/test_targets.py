@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from prade import Budget, Column, DataError, Level, Plan, PradeError, Schema, Target, Task, Unit, Workload
+from prade import Budget, Column, Level, Plan, PradeError, Schema, Target, Task, Unit, Workload
 from prade.planning.settings import Expected, TargetError
 from prade.planning.task import checked_targets, targets_of_file, wanted_of
 
@@ -99,8 +99,8 @@ def test_a_file_holds_what_python_says(tmp_path):
         (lambda: Target(["AGE"], weight=0), "weight is 0; give a number above 0"),
         (lambda: Target(["AGE"], weight=-2), "weight is -2; give a number above 0"),
         (lambda: Target(["AGE"], weight="much"), "weight is 'much'; give a number"),
-        (lambda: Target("AGE"), "tables is 'AGE'; give a list"),
-        (lambda: Target((), "AGE >= 65"), "predicates is 'AGE >= 65'; give a list of texts"),
+        (lambda: Target("AGE"), r"Expected `array`, got `str` - at `\$\.tables`; write a target as in"),
+        (lambda: Target((), "AGE >= 65"), r"Expected `array`, got `str` - at `\$\.predicates`"),
         (lambda: task(Target(["AGE"]), Target(["AGEP x SEX"])), r"target 2: .*AGEP.*did you mean 'AGE'"),
         (lambda: task(Target(["STATE x SEX"])), "STATE is a group column; name its level in `by` instead"),
         (lambda: task(Target(["AGE x AGE"])), "contain a name twice"),
@@ -123,10 +123,10 @@ def test_what_cannot_be_a_target_is_said_with_what_to_write(target, words):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("version = 1", "version = 2", "begin the file with `version = 1`"),
-        ("version = 1", "", "begin the file with `version = 1`"),
-        ("version = 1", "version = 1\nlevels = 2", "unknown key 'levels'"),
-        ("tables =", "table =", "target 1: unknown key 'table'; did you mean 'tables'"),
+        ("version = 1", "version = 2", r"value 2 - at `\$\.version`"),
+        ("version = 1", "", "missing required field `version`"),
+        ("version = 1", "version = 1\nlevels = 2", "unknown field `levels`"),
+        ("tables =", "table =", "target 1: Object contains unknown field `table`; write a target as in"),
         ("weight = 3", "weight = 0", "target 1: weight is 0"),
         ("[[target]]\ntables", "[target]\ntables", "not valid TOML"),
     ],
@@ -134,7 +134,7 @@ def test_what_cannot_be_a_target_is_said_with_what_to_write(target, words):
 def test_a_file_that_was_written_wrongly_is_answered_by_what_to_write(tmp_path, old, new, words):
     path = tmp_path / "targets.toml"
     path.write_text(FILE.replace(old, new, 1))
-    with pytest.raises(DataError if "weight" not in words else PradeError, match=words):
+    with pytest.raises(PradeError, match=words):
         targets_of_file(path)
 
 
@@ -173,8 +173,8 @@ def test_targets_change_neither_what_is_measured_nor_the_file_of_a_plan_without_
     [
         ('by = [["STATE"]]', 'by = ["COUNTY"]', "target 1: by names COUNTY"),
         ("weight = 1", "weight = 0", "target 1: weight is 0"),
-        ("error = 0.01", 'error = "low"', "expected.target: error is 'low'; write a number"),
-        (", spread = 0.002", "", "expected.target: spread is missing"),
+        ("error = 0.01", 'error = "low"', r"expected.target: Expected `float`, got `str` - at `\$\.error`"),
+        (", spread = 0.002", "", "expected.target: .* missing required field `spread`"),
     ],
 )
 def test_an_edit_of_a_plans_targets_gone_wrong_is_answered(old, new, words):

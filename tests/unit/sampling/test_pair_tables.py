@@ -9,7 +9,6 @@ from prade import Column, Schema, Target
 from prade.core.execution import Execution
 from prade.data.public.joint import Prior
 from prade.estimating.levels.estimates import Estimates
-from prade.planning.plan import Plan
 from prade.sampling.draw import Search, SortedRows, drawn_ranks, improved_ranks
 from prade.sampling.pair_tables import BLOCK, LARGEST_CLUSTER, Clusters, PairTables, tables_first
 from prade.sampling.table import drawn_batches
@@ -101,7 +100,7 @@ def test_tables_of_several_kinds_of_targets():
 def test_a_releases_rows_follow_its_plans_targets():
     made = Estimates.of(release(), public())
     made = made.with_totals(np.where(np.arange(len(made.totals)) < 3, made.totals, 0.0))
-    wanted = Plan(**{**vars(made.plan.content), "targets": (Target(["AGE x WORK"]),)})
+    wanted = made.plan.changed(targets=(Target(["AGE x WORK"]),))
     other = Estimates(replace(made.release, plan=wanted), made.public, made.settings, made.levels)
     batches = [list(drawn_batches(each, 4, search=Search(), execution=Execution(1))) for each in (made, other)]
     rows = [np.concatenate([batch.rows for batch in each]) for each in batches]

@@ -191,12 +191,12 @@ def small():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('posterior = "laplace"\n', "", r"settings leave out posterior: .* before version 0\.9"),  # all or none
-        ("n0 = 3.0", 'n0 = "3"', "settings: n0 is '3'; write a number"),
-        ('posterior = "laplace"', 'posterior = "cubic"', "settings: posterior is 'cubic': give 'laplace' or 'linear'"),
+        ('posterior = "laplace"\n', "", "settings: .*missing required field `posterior`"),  # all or none
+        ("n0 = 3.0", 'n0 = "3"', "settings: Expected `float`, got `str`"),
+        ('posterior = "laplace"', 'posterior = "cubic"', "settings: Invalid enum value 'cubic'"),
         ("support = 200000", "support = -1", "settings: support is -1: give a number of public rows"),
-        ("spread = 0.01", "", "expected: spread is missing"),
-        ("[expected]", "[[expected]]", "write a \\[expected\\] table"),
+        ("spread = 0.01", "", "expected: .*missing required field `spread`"),
+        ("[expected]", "[[expected]]", r"Expected `object \| null`, got `array` - at `\$\.expected`"),
     ],
 )
 def test_an_edit_gone_wrong_is_answered(small, old, new, message):
