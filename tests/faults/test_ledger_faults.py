@@ -616,11 +616,12 @@ def test_somebody_elses_sqlite_file(tmp_path: Path) -> None:
     assert refusals(Ledger(path), "is an SQLite file but not a ledger") == 6
 
 
-def test_a_newer_format(ledger: Ledger) -> None:
+@pytest.mark.parametrize("number", [1, 5])
+def test_another_format(ledger: Ledger, number: int) -> None:
     connection = sqlite3.connect(ledger.path)
-    connection.execute("PRAGMA user_version = 5")
+    connection.execute(f"PRAGMA user_version = {number}")
     connection.close()
-    assert refusals(ledger, "ledger format 5, but this version of prade reads formats up to 4; update prade") == 6
+    assert refusals(ledger, f"has ledger format {number}, but this version of prade reads formats 2 to 4") == 6
 
 
 def test_an_emptied_file_has_no_budget(ledger: Ledger) -> None:

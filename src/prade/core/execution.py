@@ -82,7 +82,7 @@ class Execution:
 
 
 def _in_order(submit: Callable[[Item], Future[Result]], items: Iterable[Item], most: int) -> Iterator[Result]:
-    """The results of tasks, of which at most so many are submitted before they are needed; the rest is cancelled."""
+    """The results of tasks, at most `most` of them submitted before they are needed; the rest is cancelled."""
     remaining = iter(items)
     waiting = deque(submit(each) for each in islice(remaining, most))
     try:

@@ -437,9 +437,9 @@ GROUPS_ONLY = Schema([Column("G", "group", values=(1, 2))])
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"dataset": ""}, PradeError, "the name under which the ledger records"),
-        ({"dataset": "  "}, PradeError, "the name under which the ledger records"),
-        ({"dataset": None}, PradeError, "must not be empty, got None"),
+        ({"dataset": ""}, PradeError, "the name of a data set is ''"),
+        ({"dataset": "  "}, PradeError, "the name of a data set is '  '"),
+        ({"dataset": None}, PradeError, "the name of a data set is None"),
         ({"budget": 1}, PradeError, "needs a Budget and a Unit, got 1"),
         ({"unit": 1}, PradeError, "needs a Budget and a Unit"),
         ({"budget": Budget.pure(0)}, PradeError, "the budget is zero"),

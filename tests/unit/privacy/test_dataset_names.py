@@ -1,4 +1,4 @@
-"""Names of data sets: one spelling each, nothing invisible, nothing that a reader takes for another name."""
+"""Names of data sets: one spelling each, so that no other spelling has a budget of its own."""
 
 # ruff: noqa: RUF001 - letters that look alike are the subject
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prade import Budget, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import PradeError
-from prade.privacy.dataset_names import LOOK_ALIKES, confusable, dataset_name
+from prade.privacy.dataset_names import confusable, dataset_name
 
 SCHEMA = Schema.from_mbi({"age": 4})
 
@@ -39,27 +39,19 @@ def test_plans_and_ledgers_use_one_normal_form(ledger: Ledger, name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "unseen",
-    ["\u200b", "\u200d", "\ufeff", "\u00ad", "\u202e", "\u2060", "\x07", "\n", "\t", "\u2028", "\u115f", "\u3164",
-     "\ufe0f", "\u034f", "\u180e", "\U000e0101", "\U000e0041", "\ue000", "\ud800", "\u1680"],
-)  # fmt: skip
-def test_what_cannot_be_seen_is_refused(ledger: Ledger, unseen: str) -> None:
-    for name in (f"copco{unseen} 1", f"copco 1{unseen}", f"{unseen}a"):
-        with pytest.raises(PradeError, match="the invisible character"):
-            ledger.open_dataset(name, Unit(1), Budget.pure(1))
-        with pytest.raises(PradeError, match="the invisible character"):
-            plan_for(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["\u0441opco 1", "\u03bfpco 1", "copc\u043e 1", "census \u0410pril", "\u0561\u0440\u0430"]
+    "name",
+    [
+        *(
+            f"copco{unseen} 1"
+            for unseen in "\u200b\u200d\ufeff\u00ad\u202e\u2060\x07\n\t\u2028\u180e\ue000\ud800\u1680"
+        ),
+        *("", " ", "-", "...", "_ _", "€", "🐘", "\u0301"),
+    ],
 )
-def test_words_of_mixed_alphabets_are_refused(ledger: Ledger, name: str) -> None:
-    """Cyrillic es, Greek omicron, Cyrillic o, a Cyrillic A before Latin letters, Armenian with Cyrillic."""
-    with pytest.raises(PradeError, match="which mixes alphabets"):
-        ledger.open_dataset(name, Unit(1), Budget.pure(1))
-    with pytest.raises(PradeError, match="write each word in one alphabet"):
-        plan_for(name)
+def test_names_that_nobody_can_read_or_tell_apart_are_refused(ledger: Ledger, name: str) -> None:
+    for use in (plan_for, lambda name: ledger.open_dataset(name, Unit(1), Budget.pure(1))):
+        with pytest.raises(PradeError, match="give one that has a letter or a digit, and no invisible characters"):
+            use(name)
 
 
 @pytest.mark.parametrize(
@@ -71,48 +63,27 @@ def test_names_in_any_language_are_fine(name: str) -> None:
     assert dataset_name(name) == name == plan_for(name).dataset
 
 
-OTHER_SPELLINGS = [
-    *("сорсо 1", "СОРСО 1"),  # Cyrillic letters throughout
-    *("COPCO 1", " copco 1", "copco  1", "copco1", "co pco 1"),
-    *(
-        "copco_1",
-        "copco.1",
-        "copco-1",
-        "copco/1",
-        "copco: 1!",
-        "(copco) 1",
-        "copco+1",
-        "copco~1",
-        "co'pco 1",
-        "«copco 1»",
-    ),
-]
-
-
-@pytest.mark.parametrize("name", OTHER_SPELLINGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("сорсо 1", "СОРСО 1", "\u0441opco 1", "copc\u03bf 1"),  # Cyrillic and Greek letters
+        *("COPCO 1", " copco 1", "copco  1", "copco1", "co pco 1"),
+        *("copco_1", "copco.1", "copco-1", "copco/1", "copco: 1!", "(copco) 1", "copco+1", "co'pco 1", "«copco 1»"),
+    ],
+)
 def test_a_name_that_looks_like_a_recorded_one_gets_no_budget_of_its_own(ledger: Ledger, name: str) -> None:
-    """Letters that look alike; another case; other blanks; other punctuation."""
-    with pytest.raises(PradeError, match=r"has a data set 'copco 1', and .* use the recorded name"):
-        ledger.open_dataset(name, Unit(1), Budget.pure(1))
-    with pytest.raises(PradeError, match=r"has a data set 'copco 1', and .* use the recorded name"):
-        ledger.reserve(name, "p", Budget.pure("1/2"), unit=Unit(1), cap=Budget.pure(1))
-    assert len(ledger.datasets()) == 1
-
-
-@pytest.mark.parametrize("name", OTHER_SPELLINGS)
-def test_a_recorded_data_set_is_found_under_its_own_spelling_only(ledger: Ledger, name: str) -> None:
-    for ask in (ledger.dataset, ledger.remaining, ledger.entries, ledger.account, ledger.knows, ledger.next_year):
+    half, terms = Budget.pure("1/2"), {"unit": Unit(1), "cap": Budget.pure(1)}
+    for act in (
+        *(ledger.dataset, ledger.remaining, ledger.entries, ledger.account, ledger.knows, ledger.next_year),
+        lambda name: ledger.open_dataset(name, **terms),
+        lambda name: ledger.reserve(name, "p", half, **terms),
+        lambda name: ledger.reserve(name, "p", half),
+        lambda name: ledger.check(name, "p", half),
+    ):
         with pytest.raises(PradeError, match=r"has a data set 'copco 1', and .* use the recorded name"):
-            ask(name)
-    for spend in (ledger.reserve, ledger.check):
-        with pytest.raises(PradeError, match="has a data set 'copco 1'"):
-            spend(name, "p", Budget.pure("1/2"))
+            act(name)
     assert ledger.remaining("copco 1") == Budget.pure(1)
-
-
-def test_four_spellings_are_one_account() -> None:
-    names = ["census 2020", "census2020", "census_2020", "census.2020"]
-    assert all(confusable(one, other) for one in names for other in names)
+    assert len(ledger.datasets()) == 1
 
 
 def test_two_accounts_of_an_earlier_version_stay_two(tmp_path: Path) -> None:
@@ -128,65 +99,22 @@ def test_two_accounts_of_an_earlier_version_stay_two(tmp_path: Path) -> None:
         ledger.remaining("census2020")
 
 
-@pytest.mark.parametrize("name", ["-", "...", "_ _", "€", "+", "🐘", "\u0301"])
-def test_a_name_has_a_letter_or_a_digit(ledger: Ledger, name: str) -> None:
-    with pytest.raises(PradeError, match="has no letter and no digit"):
-        ledger.open_dataset(name, Unit(1), Budget.pure(1))
-    with pytest.raises(PradeError, match="has no letter and no digit"):
-        plan_for(name)
-
-
 @pytest.mark.parametrize(
-    ("name", "other"),
+    ("name", "other", "same"),
     [
-        *(
-            (f"a-{dash}b", "a--b")
-            for dash in "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u058a\u2e3a\u30a0\ufe58\uff0d"
-        ),
-        *((f"o{quote}b", "o'b") for quote in "\u2018\u2019\u201b\u2032\u02bb\u02bc`\uff07"),
-        *((f"{quote}b", '"b') for quote in ["\u201c", "\u201d", "\u201e", "\u00ab", "\u2033", "''"]),
-        ("ᴄᴇɴꜱᴜꜱ", "census"),
-        ("ᴄᴇɴꜱᴜꜱ ɪ", "census i"),
-        ("ɑɡe", "age"),
-        ("cıty", "city"),
-        ("wave 1", "wave l"),
-        ("wave 1", "wave I"),
-        ("wave l", "wave I"),
-        ("wave |", "wave І"),
-        ("2010", "20lO"),
-        ("census 0", "CENSUS o"),
-        ("census ٢", "census 2"),
-        ("census २०", "census 20"),
-        ("census ۱", "census l"),
-        ("census 𞥒", "census 2"),
-        ("a-b", "ab"),
-        ("o'b", "ob"),
-        ("Hawaiʻi", "Hawaii"),
-        ("1-11", "11-1"),
-        ("e-\u0301te", "\u00e9te"),
+        ("a-\u2013b", "a--b", True),
+        ("o\u2019b", "ob", True),
+        ("e-\u0301te", "\u00e9te", True),
+        ("1-11", "11-1", True),
+        ("Ηθος", "ηθος", True),
+        ("a-b", "a-c", False),
+        ("mail", "mall", False),
+        ("1-11", "1-12", False),
+        ("resume", "resumé", False),
     ],
 )
-def test_characters_that_look_alike_make_no_other_name(name: str, other: str) -> None:
-    assert confusable(name, other)
-    assert confusable(other, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "other"), [("mail", "mall"), ("a-b", "a-c"), ("1-11", "1-12"), ("wave ٢", "wave 3"), ("x", "x²")]
-)
-def test_names_that_can_be_told_apart_stay_two(name: str, other: str) -> None:
-    assert not confusable(name, other)
-
-
-def test_accents_make_another_name() -> None:
-    assert not confusable("resume", "resumé")
-    assert not confusable("census 1", "census l2")
-
-
-def test_the_table_of_shapes_is_of_letters_that_normalising_keeps() -> None:
-    for other, latin in LOOK_ALIKES.items():
-        assert dataset_name(chr(other)) == chr(other)
-        assert chr(latin).isascii()
+def test_only_letters_accents_and_digits_tell_names_apart(name: str, other: str, same: bool) -> None:
+    assert confusable(name, other) == confusable(other, name) == same
 
 
 @given(st.text(min_size=1))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,9 @@ import pytest
 from prade import Budget, Ledger, Unit
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring.run import measure
-from prade.privacy.ledger.file import BrokenChain, Head
+from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.ledger import custodian_ledger
-from prade.privacy.ledger.records import Claim, Origin, Records
+from prade.privacy.ledger.records import Claim, Origin
 from prade.release.payment import import_release
 from prade.release.release import read_manifest, read_sealed
 from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
@@ -78,39 +76,12 @@ def test_reading_and_what_changes_nothing_leave_the_head(ledger: Ledger) -> None
     assert ledger.head() == head
 
 
-def test_two_ledgers_have_two_identities(tmp_path: Path) -> None:
-    one, other = ledger_at(tmp_path / "one").head(), ledger_at(tmp_path / "other").head()
-    assert one is not None
-    assert other is not None
-    assert one.ledger != other.ledger
-    assert len(one.ledger) == 32
-
-
 def test_two_copies_that_do_the_same_in_the_same_second_are_told_apart(ledger: Ledger, tmp_path: Path) -> None:
     copies = [Ledger(shutil.copy(ledger.path, tmp_path / f"copy {number}")) for number in range(2)]
     one, other = (copy.reserve("people", "p", Budget.pure(1)).head for copy in copies)
     assert one != other
-
-
-def test_an_old_copy_and_a_fork_lack_the_head(ledger: Ledger, tmp_path: Path) -> None:
-    copy = Ledger(shutil.copy(ledger.path, tmp_path / "copy"))
-    head = ledger.reserve("people", "p", Budget.pure(1)).head
-    assert head is not None
-    assert not copy.has(head)
-    fork = copy.reserve("people", "p", Budget.pure(1), "another note").head
-    assert fork is not None
-    assert (fork.ledger, fork.number) == (head.ledger, head.number)
-    assert not copy.has(head)
-    assert not ledger.has(fork)
-
-
-@pytest.mark.parametrize(
-    "values", [None, [], {}, {"ledger": "a", "number": 1}, {"ledger": 1, "number": 1, "hash": "h"},
-               {"ledger": "a", "number": "1", "hash": "h"}, {"ledger": "a", "number": 1, "hash": None}],
-)  # fmt: skip
-def test_what_is_not_a_head_is_refused(values: Any) -> None:
-    with pytest.raises(DataError, match="a ledger's head consists of ledger, number and hash"):
-        Head.from_dict(values)
+    assert (one.ledger, one.number) == (other.ledger, other.number)
+    assert [[copy.has(head) for head in (one, other)] for copy in copies] == [[True, False], [False, True]]
 
 
 def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger: Ledger, tmp_path: Path) -> None:
@@ -124,7 +95,9 @@ def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger: Ledger, tmp
     assert extract["head"] == head.to_dict()
     assert head.number == entry.head.number + 2
     assert str(head) in release.account()
-    assert str(tmp_path) not in (release.path / "ledger.json").read_text()
+    assert [file.name for file in release.path.iterdir() if str(tmp_path).encode() in file.read_bytes()] == []
+    assert import_release(ledger, release.path) == entry  # it is on record already
+    assert ledger.head() == head
 
 
 # ---------------------------------------------------------------- caps
@@ -150,8 +123,8 @@ def test_a_cap_is_raised_on_the_record(ledger: Ledger) -> None:
         (Budget.pure(4), "why", "is not above it; give a higher cap"),
         (Budget.pure(3), "why", "is not above it; give a higher cap"),
         (Budget.zcdp(9), "why", "budget of kind 'pure' .* but the cap is of kind 'zcdp'"),
-        (Budget.pure(5), " ", "the reason for raising a cap must be text and must not be empty"),
-        (Budget.pure(5), None, "the reason for raising a cap must be text"),
+        (Budget.pure(5), " ", "the reason for raising a cap is ' ': give a text"),
+        (Budget.pure(5), None, "the reason for raising a cap is None: give a text"),
         (5, "why", "cap must be a Budget, got 5"),
     ],
 )
@@ -221,12 +194,6 @@ def test_the_ledger_records_the_whole_path_of_a_release_and_says_it(
     assert import_release(theirs, "r").folder == folder
 
 
-def test_a_release_names_no_folder_of_the_machine(ledger: Ledger, tmp_path: Path) -> None:
-    measure(plan_for(), PERSONS, tmp_path / "r", ledger)
-    assert "folder" not in read_sealed(tmp_path / "r" / "ledger.json")["entry"]
-    assert [file.name for file in (tmp_path / "r").iterdir() if str(tmp_path).encode() in file.read_bytes()] == []
-
-
 def test_an_interrupted_run_names_the_folder_that_a_new_run_should_use(ledger: Ledger, tmp_path: Path) -> None:
     entry = ledger.reserve("people", "p", Budget.pure(1), folder=tmp_path / "r")
     with pytest.raises(BudgetError, match=f"measuring into {tmp_path / 'r'} resumes it without paying again"):
@@ -234,31 +201,6 @@ def test_an_interrupted_run_names_the_folder_that_a_new_run_should_use(ledger: L
     ledger.start_drawing(entry.id)
     with pytest.raises(BudgetError, match=f"measuring into {tmp_path / 'r'} will find them"):
         ledger.reserve("people", "p", Budget.pure(1))
-
-
-def test_entries_without_a_folder_are_read_as_before(ledger: Ledger) -> None:
-    """Version 0.2 wrote no folder; its events have the same keys as those of a caller that gives none."""
-    entry = ledger.reserve("people", "p", Budget.pure(1))
-    ledger.start_drawing(entry.id)
-    ledger.commit(entry.id, "77c0")
-    assert ledger.entries("people")[0].folder is None
-    assert "\n  folder " not in ledger.account("people")
-    with pytest.raises(BudgetError, match="77c0 were written; using them again costs nothing"):
-        ledger.reserve("people", "p", Budget.pure(1))
-
-
-def test_a_folder_that_is_not_text_is_damage() -> None:
-    event = {
-        "entry": 1,
-        "dataset": "people",
-        "plan": "p",
-        "cost": Budget.pure(1).to_dict(),
-        "note": "",
-        "time": "now",
-    }
-    records = Records(remaining={"people": Budget.pure(4)})
-    with pytest.raises(BrokenChain):
-        records.apply({"event": "reserved", **event, "folder": 7}, None)
 
 
 # ---------------------------------------------------------------- importing
@@ -289,12 +231,6 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
         assert ledger.paid("people", Claim(paid.plan_hash, 2, paid.measurements_hash, other)) is None
 
 
-def test_a_release_that_the_ledger_paid_for_needs_no_import(ledger: Ledger, tmp_path: Path) -> None:
-    measure(plan_for(), PERSONS, tmp_path / "r", ledger)
-    before = ledger.entries("people")
-    assert [import_release(ledger, tmp_path / "r")] == before == ledger.entries("people")
-
-
 def test_what_an_old_copy_forgot_is_put_on_record(ledger: Ledger, tmp_path: Path) -> None:
     """The copy calls its next entry 1 as well, but that is another one."""
     copy = Ledger(shutil.copy(ledger.path, tmp_path / "copy"))
@@ -313,10 +249,7 @@ def test_imports_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PradeError, match="has no data set 'people'"):
         import_release(empty, tmp_path / "r")
     small = ledger_at(tmp_path / "small", cap="1/2")
-    with pytest.raises(
-        BudgetError,
-        match=r"cost epsilon = 1 .* has only epsilon = 0.5 .*raise the cap .*, then import .*raise_cap",
-    ):
+    with pytest.raises(BudgetError, match=r"cost epsilon = 1 .* has only epsilon = 0.5 .*raise the cap .*, then im"):
         import_release(small, tmp_path / "r")
     small.raise_cap("people", Budget.pure(1), "what was spent elsewhere")
     assert import_release(small, tmp_path / "r").id == 1
@@ -356,19 +289,6 @@ def test_an_entry_pays_for_its_own_draw_only(ledger: Ledger) -> None:
     assert ledger.paid("people", Claim("p", entry.id, "another draw", entry.head)) is None
 
 
-# ---------------------------------------------------------------- files of version 0.1
-
-
-def test_a_ledger_of_version_0_1_is_refused_by_name(ledger: Ledger) -> None:
-    with closing(sqlite3.connect(ledger.path)) as connection:
-        connection.execute("PRAGMA user_version = 1")
-    content = ledger.path.read_bytes()
-    for ask in (lambda: ledger.remaining("people"), lambda: ledger.reserve("people", "r", Budget.pure(1))):
-        with pytest.raises(DataError, match=r"written by version 0\.1 of prade; this version reads ledgers of 0\.9"):
-            ask()
-    assert ledger.path.read_bytes() == content
-
-
 # ---------------------------------------------------------------- one ledger per custodian
 
 
@@ -376,7 +296,7 @@ def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("PRADE_LEDGER", str(tmp_path / "mine.sqlite"))
     assert custodian_ledger() == tmp_path / "mine.sqlite"
     monkeypatch.setenv("PRADE_LEDGER", "mine.sqlite")
-    with pytest.raises(PradeError, match="would name a different ledger in every folder; give an absolute path"):
+    with pytest.raises(PradeError, match="give an absolute path"):
         custodian_ledger()
     monkeypatch.setattr(platformdirs, "user_data_path", lambda name, **_: tmp_path / "share" / name)
     for unset in ("", None):
@@ -393,5 +313,5 @@ def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert (tmp_path / "share" / "prade").stat().st_mode & 0o077 == 0
     assert ledger.remaining("people") == Budget.pure(1)
     monkeypatch.setattr(platformdirs, "user_data_path", lambda name, **_: ledger.path / name)
-    with pytest.raises(DataError, match=r"the folder of the ledger .* does not exist and cannot be created"):
+    with pytest.raises(DataError, match=r"the folder of the ledger .* cannot be created"):
         Ledger(custodian_ledger()).open_dataset("people", TWO_ROWS, Budget.pure(1))

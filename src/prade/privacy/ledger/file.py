@@ -3,11 +3,10 @@
     hash(n) = SHA-256 of the JSON list [n, hash(n - 1), content of event n]        hash(0) is the empty string
 
 No event can be changed without changing all later ones. The last number and hash, the *head*, stand for everything
-before them. A release keeps a copy of the head. A ledger that does not have that event, or has a different one with
-that number, is an old copy or has lost its last events.
+before them. A release keeps a copy of the head: a ledger without that event is an old copy or has lost its end.
 
-Everything read has been checked, and everything written is durable when the transaction ends. A kill, a full disk or a
-power cut leaves the file in the state before the transaction or in the state after it.
+Everything written is durable when the transaction ends. A kill, a full disk or a power cut leaves the file in the state
+before the transaction or in the state after it.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from prade.core.documents import structured
 from prade.core.errors import DataError, PradeError
 
 Event = Mapping[str, Any]
@@ -60,11 +60,7 @@ class Head:
     @classmethod
     def from_dict(cls, values: Any) -> Head:
         """The head that `to_dict` wrote."""
-        if isinstance(values, Mapping) and set(values) == {"ledger", "number", "hash"}:
-            head = cls(**values)
-            if isinstance(head.ledger, str) and type(head.number) is int and isinstance(head.hash, str):
-                return head
-        raise DataError(f"a ledger's head consists of ledger, number and hash, got {str(values)[:80]!r}")
+        return structured(values, cls, DataError)
 
     def __str__(self) -> str:
         return f"event {self.number} of ledger {self.ledger}, hash {self.hash}"
@@ -77,8 +73,7 @@ class BrokenChain(Exception):
 class Chain:
     """All events of a ledger, oldest first, checked, with the head after each; `add` writes one more.
 
-    `add` belongs to the transaction that read the chain. An event includes a random string, so that copies of a ledger
-    never continue alike.
+    An event includes a random string, so that copies of a ledger never continue alike.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -126,11 +121,7 @@ class LedgerFile:
 
     @contextmanager
     def transaction(self, writes: str | None, *, create: bool = False) -> Iterator[Chain]:
-        """One transaction on the chain of events. `writes` names the operation that writes; None means read only.
-
-        All events are checked every time, because an event whose data set name was changed would otherwise not be
-        counted. SQLite does not notice a changed byte inside a value; the hashes do.
-        """
+        """One transaction on the chain of events. `writes` names the operation that writes; None means read only."""
         address = f"{self.path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
         try:
             if not create and not self.path.is_file():
@@ -195,45 +186,36 @@ class LedgerFile:
                 f"{self.path} is an SQLite file but not a ledger; give the path of a ledger, or of a new file"
             )
         version = int(pragma("user_version"))
-        if version > FILE_FORMAT:
+        if version > FILE_FORMAT or version == 1:
             raise DataError(
-                f"{self.path} has ledger format {version}, but this version of prade reads formats up to "
-                f"{FILE_FORMAT}; update prade"
+                f"{self.path} has ledger format {version}, but this version of prade reads formats {OLDEST_FORMAT} to "
+                f"{FILE_FORMAT}; use the version that wrote it"
             )
         if version < 1 or pragma("integrity_check(1)") != "ok":
             raise self.damaged()
-        if version < OLDEST_FORMAT:
-            raise DataError(
-                f"{self.path} was written by version 0.1 of prade; this version reads ledgers of 0.9 and later: run "
-                "`prade ledger open` of prade 0.9 for one of its data sets, which converts the file"
-            )
 
     def _explained(self, failure: Exception) -> PradeError:
-        """An error from SQLite or the operating system, with what it means and what to do."""
+        """An error from SQLite or the operating system, with what to do."""
         # The lowest eight bits are SQLite's primary code. Errors without one are invalid text or denied access.
         unknown = sqlite3.SQLITE_CANTOPEN if isinstance(failure, OSError) else sqlite3.SQLITE_CORRUPT
         code = getattr(failure, "sqlite_errorcode", unknown) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return PradeError(
-                f"{self.path} was locked by another process for {self.patience:g} s, so nothing was recorded; "
-                "run this again when the other process has finished, or increase patience"
+            what = (
+                f"was locked by another process for {self.patience:g} s, so nothing was recorded; run this again when "
+                "the other process has finished, or increase patience"
             )
-        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-            return PradeError(
-                f"You don't have permission to write to {self.path}, so nothing was recorded; get write access to the "
-                "file and its folder, or choose another ledger"
+        elif code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+            what = "may not be written, so nothing was recorded; get write access to the file and its folder"
+        elif code == sqlite3.SQLITE_CANTOPEN:
+            what = "cannot be opened; check that it is a file, and get write access to the file and its folder"
+        elif code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM):
+            what = (
+                f"could not be read or written ({failure}), so no noise may be drawn for this step; free some disk "
+                "space or repair the disk, then run this again"
             )
-        if code == sqlite3.SQLITE_CANTOPEN:
-            return PradeError(
-                f"{self.path} cannot be opened; check that it is a file and that you have permission to write to it "
-                "and its folder"
-            )
-        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM):
-            return PradeError(
-                f"{self.path} could not be read or written ({failure}), so no noise may be drawn for this step; free "
-                "some disk space or repair the disk, then run this again"
-            )
-        return self.damaged()
+        else:
+            return self.damaged()
+        return PradeError(f"{self.path} {what}")
 
 
 def now() -> str:
@@ -242,7 +224,6 @@ def now() -> str:
 
 
 def _reached(operation: str | None, step: str) -> None:
-    # An audit event does nothing unless a listener is installed, so the tests run the same code as everybody else.
-    # The fault tests listen, and kill the process at the step they name.
+    # an audit event does nothing unless a listener is installed: the fault tests listen, and kill the process there
     if operation is not None:
         sys.audit("prade.step", f"ledger.{operation}.{step}")

@@ -12,18 +12,16 @@ An entry counts from the moment it is *reserved*, and it is reserved, durably, b
 A run that fails on the way leaves its entry, marked by `fail` with the stage and the kind of the error: whether a run
 fails may depend on one person, so the custodian pays for it and sees it. Until `start_drawing`, the same plan and
 folder resume the entry without paying again, and the custodian may give it back, on the record. From then on noisy
-answers may exist, so the entry is never refunded: that may be a loss, but answers that nobody recorded would be a
-breach.
+answers may exist, so the entry is never refunded.
 
-The ledger keeps a chain of events (`prade.privacy.ledger.file`), and everything else is computed from it. Every
-operation opens the file, works in one SQLite transaction and closes it. Processes, threads and forks can share a
-ledger: the one that writes holds SQLite's write lock, and the others wait.
+Every operation opens the file (`prade.privacy.ledger.file`), works in one SQLite transaction and closes it, so
+processes, threads and forks can share a ledger.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -33,7 +31,7 @@ from prade.core.errors import BudgetError, DataError, PradeError, Remedy, closes
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import confusable, dataset_name
 from prade.privacy.ledger.file import BrokenChain, Head, LedgerFile
-from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement, shares_of, spending, whole_path
+from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement, shares_of
 from prade.privacy.protection import Unit
 
 VARIABLE = "PRADE_LEDGER"
@@ -46,8 +44,7 @@ def custodian_ledger() -> Path:
         return user_ledger()
     if not Path(named).is_absolute():
         raise PradeError(
-            f"{VARIABLE} is {named!r}, a relative path that would name a different ledger in every folder; "
-            "give an absolute path"
+            f"{VARIABLE} is {named!r}, which would be another ledger in every folder; give an absolute path"
         )
     return Path(named)
 
@@ -63,8 +60,7 @@ class Ledger:
     """The ledger in the file `path`, which `open_dataset` creates if it does not exist.
 
     `patience` is how many seconds to wait while another process writes. If `reserve` raises an error, no private row
-    may be read, and if `start_drawing` does, no noise may be drawn. (If the disk fails at the very last moment, the
-    event may have been recorded nevertheless: then budget is lost, but privacy is kept.)
+    may be read, and if `start_drawing` does, no noise may be drawn.
 
     >>> from prade.privacy.budget import Budget
     >>> from prade.privacy.protection import Unit
@@ -91,7 +87,7 @@ class Ledger:
         """A ledger as given, the ledger in a file, or, for None, the custodian's (`custodian_ledger`)."""
         if isinstance(ledger, Ledger):
             return ledger
-        if ledger is not None and not isinstance(ledger, (str, PathLike)):
+        if not isinstance(ledger, str | PathLike | None):
             raise PradeError(f"ledger is {ledger!r}; give a Ledger or the path of its file")
         return cls(custodian_ledger() if ledger is None else ledger)
 
@@ -113,7 +109,7 @@ class Ledger:
             if not recorded.cap < cap:
                 raise PradeError(
                     f"data set {recorded.name!r} has the cap {recorded.cap} in {self.path}, and {cap} is not above it; "
-                    "give a higher cap (it cannot be lowered, because that budget may already be spent)"
+                    "give a higher cap (it cannot be lowered)"
                 )
             records.record({"event": "raised", "cap": cap.to_dict(), "reason": reason.strip()}, recorded)
             return records.datasets[recorded.name]
@@ -153,33 +149,31 @@ class Ledger:
     ) -> Entry:
         """Spend `cost` on a plan, durably before this returns; BudgetError, and nothing spent, if it exceeds the cap.
 
-        If the plan has an entry with the same `folder` for which no noise was drawn, that entry is resumed, and
-        nothing more is spent. A plan with any other entry is refused unless `again` is true, so that two runs of one
-        plan do not pay twice by mistake. `note` is copied into the account: what was asked, at which noise scale,
-        nothing private. `unit` is the unit that the noise was calibrated for; if it is not the data set's, the call
-        is refused. With a `cap` (and the unit), a data set that is not in the ledger yet is recorded in the same
-        transaction, as by `open_dataset`. `folder` is where the release will be; its whole path is recorded.
+        If the plan has an entry with the same `folder`, where the release will be, and no noise was drawn for it, that
+        entry is resumed, and nothing more is spent. A plan with any other entry is refused unless `again` is true.
+        `note` is copied into the account: what was asked, at which noise scale, nothing private. `unit`, for which the
+        noise was calibrated, must be the data set's. With a `cap`, a data set that is not in the ledger yet is recorded
+        in the same transaction, as by `open_dataset`.
         """
         if cap is not None:
             self._prepare_file(dataset, unit, cap)
         with self._open("reserve", create=cap is not None) as records:
-            where = whole_path(folder)
-            recorded, resumed = self._admit(records, dataset, plan_hash, cost, where, unit, cap, again)
+            recorded, resumed = self._admit(records, dataset, plan_hash, cost, _whole(folder), unit, cap, again)
             if resumed is not None:
                 records.record({"event": "resumed", "entry": resumed.id})
                 return records.entries[resumed.id - 1]
-            event = {"event": "reserved", "note": str(note), "drawn": False}
-            records.record({**event, **spending(records, plan_hash, cost, where)}, recorded)
+            self._spend(records, recorded, "reserved", plan_hash, cost, str(note), folder, drawn=False)
             return records.entries[-1]
 
     def start_drawing(self, entry_id: int) -> Entry:
         """Record, durably before this returns, that noise is about to be drawn. Of two runs of an entry, one may."""
-        return self._advance(
-            "start_drawing",
-            entry_id,
-            {"event": "drawing"},
-            lambda entry: self._require_undrawn(entry, "may not draw noise"),
-        )
+        return self._end_of_reservation(entry_id, "start_drawing", "may not draw noise", {"event": "drawing"})
+
+    def give_back(self, entry_id: int, reason: str) -> Entry:
+        """Give back what an entry has spent, and record the reason; only if no noise was drawn for it."""
+        _require_text(reason, "the reason for giving an entry back")
+        event = {"event": "returned", "reason": reason.strip()}
+        return self._end_of_reservation(entry_id, "give_back", "cannot be given back", event)
 
     def fail(self, entry_id: int, stage: str, kind: str) -> Entry:
         """Record that a run failed in the stage "count", "draw" or "write"; the amount stays spent.
@@ -191,38 +185,28 @@ class Ledger:
                 f"a failure has a stage ({', '.join(STAGES)}) and the name of the error's class, such as DataError, "
                 "but not its text, which may contain private values; give these two"
             )
-
-        def refuse(entry: Entry) -> None:
+        with self._open("fail") as records:
+            entry = self._entry(records, entry_id)
             if entry.state == "imported":
                 raise PradeError(f"entry {entry.id} of {self.path} is imported, so none of this ledger's runs made it")
-
-        return self._advance("fail", entry_id, {"event": "failed", "stage": stage, "kind": kind}, refuse)
-
-    def give_back(self, entry_id: int, reason: str) -> Entry:
-        """Give back what an entry has spent, and record the reason; only if no noise was drawn for it."""
-        _require_text(reason, "the reason for giving an entry back")
-        event = {"event": "returned", "reason": reason.strip()}
-        return self._advance(
-            "give_back", entry_id, event, lambda entry: self._require_undrawn(entry, "cannot be given back")
-        )
+            records.record({"event": "failed", "stage": stage, "kind": kind, "entry": entry.id})
+            return records.entries[entry.id - 1]
 
     def commit(self, entry_id: int, measurements_hash: str) -> Entry:
         """Record that an entry's measurements are written; repeating it with the same hash changes nothing."""
-        _require_text(measurements_hash, "the measurements' hash")
         with self._open("commit") as records:
             entry = self._entry(records, entry_id)
             if not entry.drawn:
                 raise PradeError(
-                    f"entry {entry_id} of {self.path} is {entry.state}, and no noise is recorded as drawn for it, so "
-                    "it has no measurements; call start_drawing before noise is drawn"
+                    f"entry {entry_id} of {self.path} is {entry.state}, and no noise is recorded as drawn for it; call "
+                    "start_drawing before noise is drawn"
                 )
             if entry.measurements_hash is None:
                 records.record({"event": "committed", "entry": entry.id, "measurements": measurements_hash})
             elif entry.measurements_hash != measurements_hash:
                 raise PradeError(
                     f"entry {entry_id} of {self.path} is {entry.state} with the measurements "
-                    f"{entry.measurements_hash}, not {measurements_hash}: an entry pays for one set of measurements; "
-                    "reserve another entry for new ones"
+                    f"{entry.measurements_hash}, not {measurements_hash}; reserve another entry for new ones"
                 )
             return records.entries[entry.id - 1]
 
@@ -252,14 +236,8 @@ class Ledger:
                     cost,
                     remedy="raise_cap",
                 )
-            event = {
-                "event": "imported",
-                "note": note,
-                "measurements": claim.measurements_hash,
-                "origin": vars(claim.origin),
-                **spending(records, claim.plan_hash, cost, whole_path(source)),
-            }
-            records.record(event, recorded)
+            more = {"measurements": claim.measurements_hash, "origin": vars(claim.origin)}
+            self._spend(records, recorded, "imported", claim.plan_hash, cost, note, source, **more)
             return records.entries[-1]
 
     # ------------------------------------------------------------------ reading
@@ -280,7 +258,7 @@ class Ledger:
         if new and self.path != user_ledger() and not self.path.absolute().parent.is_dir():
             raise DataError(f"the folder of the ledger {self.path} does not exist; create it first")
         records = Records() if new else self._records()
-        self._admit(records, dataset, plan_hash, cost, whole_path(folder), unit, cap, again)
+        self._admit(records, dataset, plan_hash, cost, _whole(folder), unit, cap, again)
 
     def knows(self, dataset: str) -> bool:
         """Whether the data set is recorded; False also if there is no ledger yet, an error for another spelling."""
@@ -312,7 +290,7 @@ class Ledger:
         return self.statement(dataset).remaining
 
     def statement(self, dataset: str) -> Statement:
-        """Everything the ledger records about a data set at this moment."""
+        """All that the ledger records about a data set at this moment."""
         records = self._records()
         recorded = self._find(records, dataset)
         entries = tuple(records.of_dataset(recorded.name))
@@ -354,10 +332,10 @@ class Ledger:
             return records
 
     def _entry(self, records: Records, entry_id: int) -> Entry:
-        entry = next((entry for entry in records.entries if entry.id == entry_id), None)
-        if entry is None:
-            raise PradeError(f"{self.path} has no entry {entry_id!r}; `prade ledger show` lists all entries")
-        return entry
+        for entry in records.entries:
+            if entry.id == entry_id:
+                return entry
+        raise PradeError(f"{self.path} has no entry {entry_id!r}; `prade ledger show` lists all entries")
 
     def _look_up(self, records: Records, name: str) -> Dataset | None:
         """The data set of this name; an error that states the recorded name if only the spelling differs."""
@@ -383,9 +361,9 @@ class Ledger:
 
     def _enter(self, records: Records, name: str, unit: Unit | None, cap: Budget) -> Dataset:
         """Record a new data set, or check that a recorded one has the same unit and cap."""
-        name, unit = _checked_dataset(name, unit, cap)
-        recorded = self._look_up(records, name)
-        if recorded is None:
+        unit = _checked_terms(name, unit, cap)
+        if (recorded := self._look_up(records, name)) is None:
+            name = dataset_name(name)
             records.record({"event": "opened", "dataset": name, "unit": unit.to_dict(), "cap": cap.to_dict()})
             return records.datasets[name]
         if recorded.cap != cap:
@@ -407,11 +385,7 @@ class Ledger:
         cap: Budget | None,
         again: bool,
     ) -> tuple[Dataset, Entry | None]:
-        """Refuse what may not be spent: too much, twice for one plan, in another kind of budget, for another unit.
-
-        The data set, and the entry that is resumed, if there is one.
-        """
-        _require_text(plan_hash, "a plan's hash")
+        """The data set, and the entry that is resumed, if there is one; an error if this may not be spent."""
         _require_budget(cost, "cost")
         recorded = self._find(records, dataset) if cap is None else self._enter(records, dataset, unit, cap)
         if unit is not None:
@@ -434,30 +408,61 @@ class Ledger:
                 remaining,
                 cost,
             )
-        if recorded.division is not None:
-            recorded.division.refuse(recorded.cap - remaining, cost, f"data set {recorded.name!r} in {self.path}")
+        division, spent = recorded.division, recorded.cap - remaining
+        if division is not None and not spent + cost <= division.open:
+            left = division.left_this_year(spent)
+            raise BudgetError(
+                f"data set {recorded.name!r} in {self.path} is in {division.words()} and has {left} left for it, but "
+                f"{cost} was requested; request less",
+                left,
+                cost,
+                remedy="next_year",
+            )
         return recorded, None
 
-    def _advance(self, operation: str, entry_id: int, event: dict[str, Any], refuse: Callable[[Entry], None]) -> Entry:
-        """Record what happened to an entry, unless that is refused."""
+    def _spend(
+        self,
+        records: Records,
+        dataset: Dataset,
+        kind: str,
+        plan_hash: str,
+        cost: Budget,
+        note: str,
+        folder: str | PathLike[str] | None,
+        **more: Any,
+    ) -> None:
+        """Record an entry."""
+        event = {"event": kind, "entry": len(records.entries) + 1, "plan": plan_hash, "cost": cost.to_dict()}
+        where = {} if folder is None else {"folder": _whole(folder)}
+        records.record({**event, "note": note, **where, **more}, dataset)
+
+    def _end_of_reservation(self, entry_id: int, operation: str, refusal: str, event: dict[str, Any]) -> Entry:
+        """Record an event of an entry, unless noise may have been drawn for it, or it was given back."""
         with self._open(operation) as records:
-            refuse(entry := self._entry(records, entry_id))
+            entry = self._entry(records, entry_id)
+            if not entry.resumable:
+                if entry.returned is not None:
+                    why = f"was given back on {entry.returned.time} ({entry.returned.reason})"
+                elif entry.measurements_hash is not None:
+                    why = f"is {entry.state}: its measurements {entry.measurements_hash} were written"
+                else:
+                    why = f"is {entry.state}, and its noise was drawn, or may have been"
+                raise PradeError(
+                    f"entry {entry.id} of {self.path} {why}, so it {refusal}; `prade ledger show` lists all entries"
+                )
             records.record({**event, "entry": entry.id})
             return records.entries[entry.id - 1]
 
     def _prepare_file(self, name: str, unit: Unit | None, cap: Budget) -> None:
-        """Before the file is created: check what would be recorded, and create the folder of the default ledger.
-
-        Any other missing folder may be a mistyped path, so it is not created.
-        """
-        _checked_dataset(name, unit, cap)
+        """Check what would be recorded, and create the folder of the default ledger: any other may be mistyped."""
+        _checked_terms(name, unit, cap)
         if self.path == user_ledger():
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise DataError(
-                    f"the folder of the ledger {self.path} does not exist and cannot be created ({error.strerror}); "
-                    "create it, or name another ledger in PRADE_LEDGER"
+                    f"the folder of the ledger {self.path} cannot be created ({error.strerror}); create it, or name "
+                    "another ledger in PRADE_LEDGER"
                 ) from None
 
     # ------------------------------------------------------------------ refusals
@@ -476,18 +481,6 @@ class Ledger:
                 f"is of kind {given.kind!r}; give Budget.{recorded.cap.kind}(...)"
             )
 
-    def _require_undrawn(self, entry: Entry, what: str) -> None:
-        """Refuse to draw noise for an entry, or give it back, once noise may have been drawn or it was given back."""
-        if entry.resumable:
-            return
-        if entry.returned is not None:
-            why = f"was given back on {entry.returned.time} ({entry.returned.reason})"
-        elif entry.measurements_hash is not None:
-            why = f"is {entry.state}: its measurements {entry.measurements_hash} were written"
-        else:
-            why = f"is {entry.state}, and its noise was drawn, or may have been"
-        raise PradeError(f"entry {entry.id} of {self.path} {why}, so it {what}; `prade ledger show` lists all entries")
-
     def _paid_already(self, entry: Entry, cost: Budget, remaining: Budget) -> BudgetError:
         message = (
             f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {self.path} "
@@ -497,17 +490,22 @@ class Ledger:
         return BudgetError(message, remaining, cost, remedy=remedy)
 
 
-def _checked_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:
-    """Refuse a data set without a name, a unit or a cap; the normal form of its name."""
+def _checked_terms(name: str, unit: Unit | None, cap: Budget) -> Unit:
+    """Refuse a data set without a name, a unit or a cap."""
     _require_budget(cap, "cap")
     if not isinstance(unit, Unit):
         raise PradeError(f"to record a data set, give its Unit, got {unit!r}")
-    return dataset_name(name), unit
+    dataset_name(name)
+    return unit
+
+
+def _whole(folder: str | PathLike[str] | None) -> str | None:
+    return None if folder is None else str(Path(folder).absolute())
 
 
 def _require_text(value: object, what: str) -> None:
     if not isinstance(value, str) or not value.strip():
-        raise PradeError(f"{what} must be text and must not be empty, got {value!r}")
+        raise PradeError(f"{what} is {value!r}: give a text that is not empty")
 
 
 def _require_budget(value: object, what: str) -> None:

@@ -5,15 +5,13 @@ Reading and writing compute these values in the same way: by applying the events
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
-from prade.core.errors import BudgetError, PradeError
-from prade.core.numbers import exact
+from prade.core.errors import PradeError
+from prade.core.numbers import exact, whole
 from prade.privacy.budget import Budget
 from prade.privacy.ledger.file import FIRST, BrokenChain, Chain, Event, Head, now
 from prade.privacy.protection import Unit
@@ -27,13 +25,8 @@ class Division:
 
         before + left * (share of year 1 + ... + share of this year)
 
-    is the most that may have been spent at any moment of this year: what a year leaves over stays for the next ones. A
-    year begins when somebody says so (`Ledger.next_year`), not with the calendar. What is given back, also of what was
-    spent before the division, may be spent from that year on; no year loses by it. The shares add up to 1.
-
-    >>> division = Division(Budget.pure(1), Budget.pure(3), (Fraction(1, 3), Fraction(2, 3)))
-    >>> str(division.open), str(division.of_year(2))
-    ('epsilon = 2 (pure differential privacy)', 'epsilon = 2 (pure differential privacy)')
+    is the most that may have been spent at any moment of this year: what a year leaves over, or gives back, stays for
+    the next ones. A year begins when somebody says so (`Ledger.next_year`). The shares add up to 1.
     """
 
     before: Budget
@@ -58,41 +51,22 @@ class Division:
         """What may still be spent this year, given all that was spent so far."""
         return self.open - spent if spent <= self.open else spent * 0
 
-    def refuse(self, spent: Budget, cost: Budget, what: str) -> None:
-        """Refuse a cost that takes from the years to come; `what` names the data set and its ledger."""
-        if not spent + cost <= self.open:
-            left = self.left_this_year(spent)
-            raise BudgetError(
-                f"{what} is in {self.words()} and has {left} left for it, but {cost} was requested; request less",
-                left,
-                cost,
-                remedy="next_year",
-            )
-
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, with exact fractions."""
-        each = [self.of_year(year).to_dict() for year in range(1, len(self.shares) + 1)]
-        return {"year": self.year, "years": each}
+        return {"year": self.year, "years": [(self.left * share).to_dict() for share in self.shares]}
 
     def words(self) -> str:
         """The division in one line."""
-        each = ", ".join(str(self.of_year(year)).partition(" (")[0] for year in range(1, len(self.shares) + 1))
+        each = ", ".join(str(self.left * share).partition(" (")[0] for share in self.shares)
         return f"year {self.year} of {len(self.shares)} ({each})"
 
 
 def shares_of(years: int, parts: Sequence[Any] | None = None) -> tuple[Fraction, ...]:
-    """The share of each year: equal ones, or in proportion to the `parts`, of which there is one for each year.
-
-    >>> shares_of(2), shares_of(2, ["2", 1])
-    ((Fraction(1, 2), Fraction(1, 2)), (Fraction(2, 3), Fraction(1, 3)))
-    """
-    if isinstance(years, bool) or not isinstance(years, int) or not 1 <= years <= MOST_YEARS:
+    """The share of each year: equal ones, or in proportion to the `parts`, of which there is one for each year."""
+    if not whole(years, 1) or years > MOST_YEARS:
         raise PradeError(f"years is {years!r}; give a whole number from 1 to {MOST_YEARS}")
-    numbers = [Fraction(1)] * years if parts is None else [exact(part, "a share") for part in parts]
+    numbers = [exact(part, "a share") for part in ([1] * years if parts is None else parts)]
     if len(numbers) != years or min(numbers) <= 0:
-        raise PradeError(
-            f"shares are {', '.join(map(str, parts or ()))} for {years} years; give one positive number for each year"
-        )
+        raise PradeError(f"shares are {', '.join(map(str, numbers))} for {years} years; give a positive one for each")
     return tuple(number / sum(numbers) for number in numbers)
 
 
@@ -128,7 +102,7 @@ class Dataset:
 class Origin:
     """The ledger that paid for an imported entry: its identity, the entry's number there, and the hash of that event.
 
-    Where 0.9 imported a release of version 0.1, identity and hash are None.
+    Identity and hash are None for a release of version 0.1, which 0.9 could import.
     """
 
     ledger: str | None
@@ -136,7 +110,7 @@ class Origin:
     hash: str | None
 
     def __str__(self) -> str:
-        return f"entry {self.entry} of " + (f"ledger {self.ledger}" if self.ledger else "a ledger of version 0.1")
+        return f"entry {self.entry} of ledger {self.ledger or 'of version 0.1'}"
 
 
 @dataclass(frozen=True)
@@ -160,13 +134,11 @@ class Return:
 class Entry:
     """One release: the plan it followed, what it cost, and how far its run came.
 
-    `state` is "reserved" (the run is in progress or was interrupted), "failed" (a run stated that it failed), "drawing"
-    (noise is being drawn, or was), "committed" (the measurements with the hash `measurements_hash` were written),
-    "imported" (paid for by another ledger, see `origin`) or "returned" (given back, see `returned`). An entry is spent
-    in every state but the last. `drawn` says whether noise may have been drawn. `failures` and `resumed`, the times
-    when a run resumed the entry, stay listed whatever happens later. `head` is the head of the ledger's chain right
-    after this entry (None in a file of version 0.1 that 0.9 has converted). `folder` is the whole path of the release,
-    if the run named it. Times are UTC.
+    `state` is "reserved" (the run is in progress or was interrupted), "failed", "drawing" (noise is being drawn, or
+    was), "committed" (the measurements with the hash `measurements_hash` were written), "imported" (paid for by another
+    ledger, see `origin`) or "returned" (given back: nothing is spent). `drawn` says whether noise may have been drawn.
+    `head` is the head of the ledger's chain right after this entry. `folder` is the whole path of the release, if the
+    run named it. Times are UTC.
     """
 
     id: int
@@ -196,10 +168,7 @@ class Entry:
         return {**asdict(self), "cost": self.cost.to_dict()}
 
     def to_publish(self) -> dict[str, Any]:
-        """The same for readers of a release, who learn no path of the custodian's machine and nothing about failures.
-
-        No noise protects what a failure tells about the private rows.
-        """
+        """The same for readers of a release, without paths and failures: no noise protects what these tell."""
         own = ("folder", "failures", "resumed", "returned")
         return {name: value for name, value in self.to_dict().items() if name not in own}
 
@@ -207,16 +176,18 @@ class Entry:
         """Whether the measurements were written, and where to find them."""
         if self.resumable:
             into = "" if self.folder is None else f"; measuring into {self.folder} resumes it without paying again"
-            why = "its run failed" if self.state == "failed" else "its run is in progress or was interrupted"
-            return f"no noise was drawn for it, because {why}{into}"
+            return f"no noise was drawn for it, because its run {self._ended}{into}"
         if self.measurements_hash is None:
-            same = "the same folder" if self.folder is None else self.folder
             return (
-                "no measurements are recorded, so its run is in progress or was interrupted (if it had saved its "
-                f"measurements, measuring into {same} will find them)"
+                f"no measurements are recorded, so its run {self._ended} (if it saved its measurements, measuring into "
+                f"{self.folder or 'the same folder'} will find them)"
             )
         where = "" if self.folder is None else f" to {self.folder}"
         return f"its measurements {self.measurements_hash} were written{where}; using them again costs nothing"
+
+    @property
+    def _ended(self) -> str:
+        return "failed" if self.state == "failed" else "is in progress or was interrupted"
 
 
 @dataclass(frozen=True)
@@ -236,7 +207,7 @@ class Claim:
     def names(self, entry: Entry) -> bool:
         """Whether it is this entry. One without recorded measurements can only have paid for its own run's."""
         if entry.returned is not None:
-            return False  # its amount may be spent on something else by now
+            return False
         if entry.plan_hash != self.plan_hash or entry.measurements_hash not in (None, self.measurements_hash):
             return False
         if entry.origin is not None:
@@ -274,15 +245,17 @@ class Records:
         self.apply(event, self.heads[-1] if self.heads else None)
 
     def apply(self, event: Event, head: Head | None) -> None:
-        """Apply one event."""
+        """Apply one event; BrokenChain if it cannot follow those before it."""
         try:
-            _EVENTS[event["event"]](self, event, head)
+            if event["event"] in ("raised", "divided", "year"):
+                self._change_dataset(event, self.datasets[event["dataset"]])
+            elif event["event"] in ("opened", "reserved", "imported"):
+                self._add(event, head)
+            elif event["event"] != FIRST:
+                _require(event["entry"] >= 1)
+                self._change_entry(event, self.entries[event["entry"] - 1])
         except (ValueError, LookupError, TypeError, AttributeError) as damage:
             raise BrokenChain from damage
-
-    def of_dataset(self, dataset: str) -> list[Entry]:
-        """The entries of a data set, oldest first."""
-        return [entry for entry in self.entries if entry.dataset == dataset]
 
     def payer(self, dataset: str, claim: Claim) -> Entry | None:
         """The entry of a data set that a release names, or that imported it; None if there is none.
@@ -291,141 +264,87 @@ class Records:
         """
         return next((entry for entry in self.of_dataset(dataset) if claim.names(entry)), None)
 
+    def of_dataset(self, dataset: str) -> list[Entry]:
+        """The entries of a data set, oldest first."""
+        return [entry for entry in self.entries if entry.dataset == dataset]
+
     def has(self, head: Head) -> bool:
         """Whether the chain has passed through this head, or is known to have lost it."""
         return head in self.heads or head in self.lost
 
-    # ------------------------------------------------------------------ events
-
-    def _opened(self, event: Event, head: Head | None) -> None:
-        name, cap = event["dataset"], Budget.from_dict(event["cap"])
-        if name in self.datasets:
-            raise BrokenChain
-        self.datasets[name] = Dataset(name, Unit.from_dict(event["unit"]), cap, event["time"])
-        self.remaining[name] = cap
-
-    def _spent(self, event: Event, head: Head | None) -> None:
+    def _add(self, event: Event, head: Head | None) -> None:
+        """A new data set or entry."""
+        name, time = event["dataset"], event["time"]
+        if event["event"] == "opened":
+            _require(name not in self.datasets)
+            self.remaining[name] = cap = Budget.from_dict(event["cap"])
+            self.datasets[name] = Dataset(name, Unit.from_dict(event["unit"]), cap, time)
+            return
         origin = event.get("origin")
         entry = Entry(
-            event["entry"],
-            event["dataset"],
-            event["plan"],
-            Budget.from_dict(event["cost"]),
-            event["note"],
-            event["time"],
+            *(event["entry"], name, event["plan"], Budget.from_dict(event["cost"]), event["note"], time),
             "reserved" if origin is None else "imported",
             event.get("measurements"),
             origin=origin and Origin(**origin),
-            head=None if "version" in event else head,
+            head=head,
             folder=event.get("folder"),
             drawn=origin is not None or event.get("drawn", True),
         )
-        if (
-            entry.id != len(self.entries) + 1
-            or not isinstance(entry.folder, str | None)
-            or type(entry.drawn) is not bool
-        ):
-            raise BrokenChain  # entries are numbered without gaps
+        # entries are numbered without gaps
+        _require(entry.id == len(self.entries) + 1, isinstance(entry.folder, str | None), type(entry.drawn) is bool)
         self.remaining[entry.dataset] -= entry.cost  # an error if the cost exceeds the cap, or is of another kind
         self.entries.append(entry)
 
-    def _resumed(self, event: Event, head: Head | None) -> None:
-        entry = self._undrawn(event)
-        self._change(entry, state="reserved", resumed=(*entry.resumed, event["time"]))
+    def _change_entry(self, event: Event, entry: Entry) -> None:
+        kind, time = event["event"], event["time"]
+        if kind in ("resumed", "drawing", "returned"):
+            _require(entry.resumable)
+        if kind == "resumed":
+            entry = replace(entry, state="reserved", resumed=(*entry.resumed, time))
+        elif kind == "drawing":
+            entry = replace(entry, state="drawing", drawn=True)
+        elif kind == "returned":
+            entry = replace(entry, state="returned", returned=Return(event["reason"], time))
+            _require(isinstance(event["reason"], str))
+            self.remaining[entry.dataset] += entry.cost
+        elif kind == "failed":
+            failure = Failure(event["stage"], event["kind"], time)
+            _require(entry.state != "imported", isinstance(failure.stage, str), isinstance(failure.kind, str))
+            # of two runs of one entry, one may fail after the other has committed, or after the entry was given back
+            state = entry.state if entry.state in ("committed", "returned") else "failed"
+            entry = replace(entry, state=state, failures=(*entry.failures, failure))
+        elif kind == "committed" or (kind == "found" and entry.measurements_hash is None):
+            _require(entry.drawn or kind == "found", entry.measurements_hash is None, entry.returned is None)
+            _require(isinstance(event["measurements"], str))
+            changes = {"drawn": True, "measurements_hash": event["measurements"], "committed": time}
+            entry = replace(entry, state="committed", **changes)
+        else:
+            _require(kind == "found")
+        if kind == "found":
+            self.lost.add(Head.from_dict(event["head"]))
+        self.entries[entry.id - 1] = entry
 
-    def _drawing(self, event: Event, head: Head | None) -> None:
-        self._change(self._undrawn(event), state="drawing", drawn=True)
-
-    def _failed(self, event: Event, head: Head | None) -> None:
-        entry, failure = self._entry(event), Failure(event["stage"], event["kind"], event["time"])
-        if entry.state == "imported" or not isinstance(failure.stage, str) or not isinstance(failure.kind, str):
-            raise BrokenChain
-        # of two runs of one entry, one may fail after the other has committed, or after the entry was given back
-        state = entry.state if entry.state in ("committed", "returned") else "failed"
-        self._change(entry, state=state, failures=(*entry.failures, failure))
-
-    def _returned(self, event: Event, head: Head | None) -> None:
-        entry = self._undrawn(event)
-        if not isinstance(event["reason"], str):
-            raise BrokenChain
-        self.remaining[entry.dataset] += entry.cost
-        self._change(entry, state="returned", returned=Return(event["reason"], event["time"]))
-
-    def _committed(self, event: Event, head: Head | None) -> None:
-        entry, measurements = self._entry(event), event["measurements"]
-        if not entry.drawn or entry.measurements_hash is not None or not isinstance(measurements, str):
-            raise BrokenChain
-        self._change(entry, state="committed", measurements_hash=measurements, committed=event["time"])
-
-    def _found(self, event: Event, head: Head | None) -> None:
-        entry = self._entry(event)
-        if entry.returned is not None:
-            raise BrokenChain
-        if entry.measurements_hash is None:
-            self._change(entry, drawn=True)
-            self._committed(event, head)
-        self.lost.add(Head.from_dict(event["head"]))
-
-    def _entry(self, event: Event) -> Entry:
-        number: int = event["entry"]
-        if number < 1:
-            raise BrokenChain
-        return self.entries[number - 1]
-
-    def _undrawn(self, event: Event) -> Entry:
-        if not (entry := self._entry(event)).resumable:
-            raise BrokenChain
-        return entry
-
-    def _change(self, entry: Entry, **values: Any) -> None:
-        self.entries[entry.id - 1] = replace(entry, **values)
-
-    def _raised(self, event: Event, head: Head | None) -> None:
-        recorded, cap = self.datasets[event["dataset"]], Budget.from_dict(event["cap"])
-        if not recorded.cap < cap:
-            raise BrokenChain
-        increase = CapRaise(recorded.cap, cap, event["reason"], event["time"])
-        self.datasets[recorded.name] = replace(recorded, cap=cap, raises=(*recorded.raises, increase))
-        self.remaining[recorded.name] += cap - recorded.cap
-
-    def _divided(self, event: Event, head: Head | None) -> None:
-        recorded, left = self.datasets[event["dataset"]], self.remaining[event["dataset"]]
-        division = Division(recorded.cap - left, left, tuple(map(Fraction, event["shares"])))
-        self.datasets[recorded.name] = replace(recorded, division=division)
-
-    def _year(self, event: Event, head: Head | None) -> None:
-        recorded = self.datasets[event["dataset"]]
-        if recorded.division is None or event["year"] != recorded.division.year + 1:
-            raise BrokenChain
-        self.datasets[recorded.name] = replace(recorded, division=replace(recorded.division, year=event["year"]))
+    def _change_dataset(self, event: Event, dataset: Dataset) -> None:
+        if event["event"] == "raised":
+            cap = Budget.from_dict(event["cap"])
+            _require(dataset.cap < cap)
+            self.remaining[dataset.name] += cap - dataset.cap
+            increase = CapRaise(dataset.cap, cap, event["reason"], event["time"])
+            dataset = replace(dataset, cap=cap, raises=(*dataset.raises, increase))
+        elif event["event"] == "divided":
+            left = self.remaining[dataset.name]
+            shares = tuple(map(Fraction, event["shares"]))
+            dataset = replace(dataset, division=Division(dataset.cap - left, left, shares))
+        else:
+            if (division := dataset.division) is None or event["year"] != division.year + 1:
+                raise BrokenChain
+            dataset = replace(dataset, division=replace(division, year=event["year"]))
+        self.datasets[dataset.name] = dataset
 
 
-_EVENTS: Mapping[str, Callable[[Records, Event, Head | None], None]] = {
-    FIRST: lambda records, event, head: None,
-    "opened": Records._opened,
-    "reserved": Records._spent,
-    "imported": Records._spent,
-    "resumed": Records._resumed,
-    "drawing": Records._drawing,
-    "failed": Records._failed,
-    "returned": Records._returned,
-    "committed": Records._committed,
-    "found": Records._found,
-    "raised": Records._raised,
-    "divided": Records._divided,
-    "year": Records._year,
-}
-
-
-def spending(records: Records, plan_hash: str, cost: Budget, folder: str | None) -> dict[str, Any]:
-    """What an event says about spending: the number of the next entry, the plan, the cost, and where."""
-    where = {} if folder is None else {"folder": folder}
-    return {"entry": len(records.entries) + 1, "plan": plan_hash, "cost": cost.to_dict(), **where}
-
-
-def whole_path(folder: str | PathLike[str] | None) -> str | None:
-    """The path of a release as an event names it; None stays None."""
-    return None if folder is None else str(Path(folder).absolute())
+def _require(*facts: bool) -> None:
+    if not all(facts):
+        raise BrokenChain
 
 
 # ---------------------------------------------------------------------- statements
