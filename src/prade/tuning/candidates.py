@@ -1,8 +1,6 @@
 """What the tuner may try: which parts to ask for at which level, for which share of the budget, and how to estimate.
 
 Which parts are worth their noise is predicted first (`prade.tuning.gain`), level by level; the rehearsal decides.
-Laplace noise grows with the number of tables, Gaussian noise with its square root, so each law has its own best tables:
-where a budget allows both, each has a search of its own (`prade.tuning.tune`).
 
 What spends on targets comes first. A two-way table of a small group may be better known from its two columns than from
 its own cells, which are many. So three sets of parts are tried at the last level, with larger shares than the rest: the
@@ -12,10 +10,10 @@ targets' own, their single columns, and both. At a level above, whose groups are
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain, combinations, islice, pairwise, product
+from itertools import chain, islice, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -41,10 +39,11 @@ from prade.tuning.gain import (
     shrunk_moments,
     telling_parts,
 )
+from prade.tuning.mutual_information import strongest_pairs
 from prade.tuning.rehearse import Rehearsal
 
-# What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
-# little more than the noise of a rehearsal, and a finer ladder would choose between them by luck.
+# What is tried. The steps are coarse: neighbours on a ladder differ in error by little more than the noise of a
+# rehearsal, and a finer ladder would choose between them by luck.
 
 # Shares of the last level's budget for the number of rows: 0 derives it from the tables, 1 leaves nothing to them.
 TOTALS = tuple(Fraction(share) for share in ("0", "1/50", "1/20", "1/10", "1/5", "1/3", "1/2", "4/5", "19/20", "1"))
@@ -86,10 +85,10 @@ class Choice:
 
     `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
     totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
-    shares that grow with their number of cells. `everybody` puts the level of all rows first: it asks nothing, because
-    its answers are sums of others', and all groups learn from it. `law` is that of the noise; None is the usual one of
-    the budget's kind. `first` are the parts of each level that tell what the targets name, if the level asks anything:
-    each has `times` the share of another part. `budget` is the task's own if it is None.
+    shares that grow with their number of cells. `everybody` puts the level of all rows first, which asks nothing: all
+    groups learn from the sums of their answers. `law` is that of the noise, None the usual one of the budget's kind.
+    `first` are the parts of each level that tell what the targets name: each has `times` the share of another part.
+    `budget` is the task's own if it is None.
     """
 
     parts: tuple[Columns, ...]
@@ -109,31 +108,23 @@ class Choice:
         return self.first[-1] if self.first else ()
 
     def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
-        """The levels of a plan.
+        """The levels of a plan."""
 
-        >>> schema = Schema.from_mbi({"age": 4, "sex": 2})
-        >>> choice = Choice((("age",), ("sex",)), ((Fraction(1, 10), (("age", "sex"),)),), Fraction(1, 3))
-        >>> [str(level.share) for level in choice.levels(schema, [("STATE",), ("PUMA",)])]
-        ['1/10', '9/10']
-        """
+        def asks(parts: tuple[Columns, ...], depth: int, share: Fraction, weighted: bool = False) -> tuple[Ask, ...]:
+            others, first = [Marginal.of(schema, columns) for columns in parts], self.first[depth] if self.first else ()
+            return favoured_asks(schema, others, first, self.times, share, weighted=weighted)
+
         above = [
-            Level(by, self._asks(schema, parts, depth, share) if share else (), 0)
+            Level(by, asks(parts, depth, share) if share else (), 0)
             for depth, (by, (share, parts)) in enumerate(zip(nest[:-1], self.above, strict=True))
         ]
         if self.everybody:
             above.insert(0, Level((), (), 0))
-        last = 1 - sum((share for share, _ in self.above), Fraction(0))
+        last = self.left_for(len(self.above))
         if self.total == 1:
             return [*above, Level(nest[-1], (), last)]
-        asks = self._asks(schema, self.parts, len(nest) - 1, last * (1 - self.total), self.weighted)
-        return [*above, Level(nest[-1], asks, last * self.total)]
-
-    def _asks(
-        self, schema: Schema, parts: tuple[Columns, ...], depth: int, share: Fraction, weighted: bool = False
-    ) -> tuple[Ask, ...]:
-        others = [Marginal.of(schema, columns) for columns in parts]
-        first = self.first[depth] if self.first else ()
-        return favoured_asks(schema, others, first, self.times, share, weighted=weighted)
+        mine = asks(self.parts, len(nest) - 1, last * (1 - self.total), self.weighted)
+        return [*above, Level(nest[-1], mine, last * self.total)]
 
     def asking_above(self, depth: int, share: Fraction, parts: tuple[Columns, ...]) -> Choice:
         """The same choice with other parts at one level above the last, for a share of the budget."""
@@ -167,11 +158,7 @@ class Candidates:
         self.plan_of = plan_of
         self.nest = tuple(nest)
         self.single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
-        known = Information.of(public.prior, self.schema.coded)
-        pairs = combinations(self.schema.coded, 2)
-        self.pairs: tuple[Columns, ...] = tuple(
-            sorted(pairs, key=lambda pair: -known.between(*pair))
-        )  # strongest first
+        self.pairs: tuple[Columns, ...] = tuple(strongest_pairs(Information.of(public.prior, self.schema.coded)))
         self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest[:-1]]
         self.levels.append(
             [StandInLevel.of(each, nest[-1], rehearsal.kept_back(k)) for k, each in enumerate(rehearsal.stand_ins)]
@@ -189,9 +176,9 @@ class Candidates:
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
         choices = [Choice(self.single, above, share, law=law, budget=budget) for share in TOTALS]
+        stand_ins = range(len(self.rehearsal.stand_ins))
         risks: list[float] = []
-        for choice in choices:
-            plan, stand_ins = self.plan_of(choice), range(len(self.rehearsal.stand_ins))
+        for plan in map(self.plan_of, choices):
             risks.append(float(np.mean([self.rehearsal.risk(plan, stand_in) for stand_in in stand_ins])))
             if risks[-1] < SMALL_RISK:
                 break
@@ -215,7 +202,7 @@ class Candidates:
             yield self._other_shares(best)
         now = TOTALS.index(best().total)
         for totals in (reversed(TOTALS[:now]), TOTALS[now + 1 :]):
-            yield self._totals(best, totals)
+            yield ((f"share {share} for the totals", replace(best(), total=share)) for share in totals)
         for depth in reversed(range(len(best().above))):
             yield iter([_above(best(), depth, Fraction(0), ())])
             yield self._shares_above(best, depth)
@@ -241,10 +228,6 @@ class Candidates:
         if best().total < 1 and self._worth_adding(best()):
             for shares in EXTRA:
                 yield self._settings(best, "extra", shares)
-
-    def _totals(self, best: Best, shares: Iterable[Fraction]) -> Iterator[Change]:
-        for share in shares:
-            yield f"share {share} for the totals", replace(best(), total=share)
 
     def _other_shares(self, best: Best) -> Iterator[Change]:
         if len({self.schema.domain_size(part) for part in best().parts}) > 1:

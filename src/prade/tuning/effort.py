@@ -1,15 +1,11 @@
 """How much a search for a plan may do: counted work, and seconds only as a safety net.
 
-What a search tries must not depend on what else runs on the machine, so its work is counted: the same candidates are
-tried on a busy machine and on an idle one, by one worker and by eight. Seconds end a search that would take
-unreasonably long; the plan then says so.
+What a search tries must not depend on what else runs on the machine, so its work is counted. Seconds end a search that
+would take unreasonably long; the plan then says so.
 
 The work of a rehearsal is predicted from public sizes: rows, groups, parts, cells. One unit is about what two idle
-cores did in a second where the factors below were measured; another machine may do more or less. They were fitted to
-the processor time of 240 rehearsals of seven jobs, from 0.01 to 9 seconds; five times in six, the prediction was right
-to within a factor of 2. The fit of how groups differ has become faster since, and was measured again on its own, with
-100 to 700 cells and 4 to 240 groups, in terms of the time of eigenvectors: the prediction is a quarter off at most.
-Where noise is so little that the fit needs eigenvectors only, it takes up to three times as long.
+cores did in a second where the factors below were measured: they were fitted to the processor time of 240 rehearsals of
+seven jobs, from 0.01 to 9 seconds; five times in six, the prediction was right to within a factor of 2.
 """
 
 from __future__ import annotations
@@ -57,7 +53,7 @@ class Effort:
     seconds: float
     progress: Progress | None = None
     what: str = "rehearsing"
-    began: float = field(default_factory=lambda: time.monotonic())
+    began: float = field(default_factory=time.monotonic)
     time_was_up: bool = False  # whether the seconds, rather than the work, have ended the search
 
     @classmethod

@@ -4,7 +4,7 @@
     I(a; a) = H(a)                                                     entropy
 
 Pairs with much of it are the edges of a graph. Its cliques are columns to ask about jointly (W_S of the paper's
-Algorithm 2); columns with little of it between them are asked about one by one (W_G). Nothing here is random.
+Algorithm 2); columns with little of it between them are asked about one by one (W_G).
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ MOST_TOLD = 0.1
 
 def strongest_pairs(information: Information, number: int | None = None) -> list[Pair]:
     """The pairs of columns that tell most about each other, the strongest first: `number` of them, or all.
-
-    Of equally strong pairs the one that the schema has first is first.
 
     >>> strongest_pairs(Information(("a", "b", "c"), np.array([[1, 0.2, 0.7], [0.2, 1, 0.3], [0.7, 0.3, 1]])), 2)
     [('a', 'c'), ('b', 'c')]

@@ -10,8 +10,7 @@ or, with targets, that of what they name (`prade.tuning.target_errors`).
 Groups that chose a plan make its error look smaller than it is. So where a stand-in has enough groups, some choose the
 plan and others, which had no part in it, say which error to expect.
 
-The noise comes from numpy with a seed: the data are public, so there is nothing to protect, and trials must be
-comparable.
+The noise comes from numpy with a seed: the data are public, and trials must be comparable.
 """
 
 from __future__ import annotations
@@ -54,22 +53,7 @@ DRAWS = 400  # of each group's number of rows: P is then known to within 0.025
 
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """The stand-ins that a public table offers, and the errors that a plan would make with them.
-
-    >>> from prade import Ask, Budget, Level, Unit, Workload
-    >>> from prade.examples import census_like
-    >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
-    >>> public = Public.of(data.schema, data.public, ["STATE", "PLACE"])
-    >>> groups = data.groups.select(["STATE", "PLACE"]).group_by(["STATE", "PLACE"]).aggregate([])
-    >>> rehearsal = Rehearsal.of(public, groups, ["STATE", "PLACE"])
-    >>> rehearsal.kind, len(rehearsal.stand_ins)
-    ('other groups', 2)
-    >>> ages = Ask(Workload.marginals(data.schema, ["AGE"]))
-    >>> levels = [Level("STATE"), Level("PLACE", ages, total="1/10")]
-    >>> plan = Plan("people", data.schema, Budget.pure(10), Unit(1), levels, groups)
-    >>> bool(0 < rehearsal.errors(plan).mean() < rehearsal.public_errors().mean() < 2)
-    True
-    """
+    """The stand-ins that a public table offers, and the errors that a plan would make with them."""
 
     kind: Kind
     stand_ins: Sequence[StandIn]
@@ -107,7 +91,7 @@ class Rehearsal:
             raise TooSmall(TOO_SMALL)
         every = chosen_pairs(public.prior.schema.coded, "all")
         among = [every[k] for k in sorted(generator.permutation(len(every))[:pairs])]
-        return cls(kind, stand_ins, among, scored, bias, threads, WantedErrors.of(targets, public))
+        return cls(kind, stand_ins, among, scored, bias, threads, WantedErrors(targets, public) if targets else None)
 
     @cached_property
     def apart(self) -> bool:
@@ -141,20 +125,18 @@ class Rehearsal:
         self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, stand_in: int = 0, fresh: bool = False
     ) -> tuple[Floats, Floats]:
         """The errors of two-way tables [groups], and those of everything that targets name [groups, wanted]."""
-        chosen, descent = self.stand_ins[stand_in], self._descent(plan, settings, stand_in, seed)
-        scored = self.groups_of(stand_in, fresh=fresh)
+        descent, scored = self._descent(plan, settings, stand_in, seed), self.groups_of(stand_in, fresh=fresh)
 
         def distance(each: GroupEstimate) -> float:
             return mean_distance(self.truth(stand_in, each.group), each.estimate, self.pairs)
 
         wanted = np.zeros((len(scored), 0))
         if self.wanted is not None:
-            distances, wanted = errors_in(descent, scored, self.targets_of(stand_in), distance)
+            distances, wanted = errors_in(descent, scored, self.targets[stand_in], distance)
         else:
             distances = np.array(list(descent.map(distance, scored)))
-        distances = distances * chosen.shrink
         risk = self.risk(plan, stand_in, seed, descent.from_tables)
-        return np.asarray((1 - risk) * distances + WORST * risk), wanted
+        return np.asarray((1 - risk) * (distances * self.stand_ins[stand_in].shrink) + WORST * risk), wanted
 
     def rehearsed_risk(self, plan: Plan) -> float:
         """The mean over stand-ins of P, with numbers of rows as a rehearsal of the plan finds them."""
@@ -211,23 +193,20 @@ class Rehearsal:
         baseline = PublicBaseline(chosen.public, chosen.recurring)
         groups = self.groups_of(stand_in, fresh=fresh)
         errors = [baseline.error(self.truth(stand_in, group), group, self.pairs) for group in groups]
-        wanted = np.zeros((len(groups), 0)) if self.wanted is None else self.targets_of(stand_in).public_errors(groups)
+        wanted = np.zeros((len(groups), 0)) if self.wanted is None else self.targets[stand_in].public_errors(groups)
         return np.array(errors) * chosen.shrink, wanted
 
     # ---------------------------------------------------------------- targets
 
-    def targets_of(self, stand_in: int) -> StandInTargets:
-        """What the targets name, in a stand-in."""
-        return self._targets[stand_in]
+    @cached_property
+    def targets(self) -> list[StandInTargets]:
+        """What the targets name, in each stand-in."""
+        return [] if self.wanted is None else [StandInTargets(self.wanted, each) for each in self.stand_ins]
 
     @cached_property
     def targets_above(self) -> bool:
         """Whether some target is at a level above the last, where all groups share the noise, and so its luck."""
-        return any(not last for each in self._targets for last in each.last)
-
-    @cached_property
-    def _targets(self) -> list[StandInTargets]:
-        return [] if self.wanted is None else [StandInTargets(self.wanted, each) for each in self.stand_ins]
+        return any(not last for each in self.targets for last in each.last)
 
     @cached_property
     def _scales(self) -> tuple[float, Floats]:
@@ -301,16 +280,15 @@ def _noise_of_rows(
     `told` has the mean square errors of what tables show, and the variances that they are thought to have; without it,
     the sums of tables are taken.
     """
-    counted, everything = PreciseMean(*shape), PreciseMean(*shape)
+    mean = PreciseMean(*shape)
     for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
         for part, variance in question.total_variances():
             noise = float(question.scale) * question.law.simulated_sums(question.parts[part].n_cells, shape, generator)
-            for mean in (counted, everything) if question.is_total else (everything,):
+            if question.is_total or told is None:
                 mean.add(noise, variance)
-    if told is not None:
-        of_tables = np.sqrt(told[0]) * generator.standard_normal(shape), np.broadcast_to(told[1], shape)
-        if not counted.known:
-            return of_tables
-        noisy = counted.value, np.full(shape, counted.variance)
-        return joined_with_counted(*of_tables, *noisy, laplace=not plan.law.squared)
-    return (everything.value, everything.variance) if everything.known else None
+    if told is None:
+        return (mean.value, mean.variance) if mean.known else None
+    of_tables = np.sqrt(told[0]) * generator.standard_normal(shape), np.broadcast_to(told[1], shape)
+    if not mean.known:
+        return of_tables
+    return joined_with_counted(*of_tables, mean.value, np.full(shape, mean.variance), laplace=not plan.law.squared)

@@ -4,12 +4,11 @@ A change is kept when the mean error falls by more than its standard error,
 
     mean(d) < -sd(d) / sqrt(number of groups),      d: difference of a group's error, with and without the change
 
-Both sides have the same groups and the same noise up to its scale, so that d shows more than the errors themselves.
-What concerns levels above the last must pay a second time, with other noise: groups share that noise, and so its luck.
-Candidates come from simple to elaborate, so that ties stay simple. Where effort is left, the search goes on from the
-best choice with more draws of noise, which tell smaller differences from luck. What it decides depends on errors and on
-counted work (`prade.tuning.effort`): neither a busy machine nor the number of workers changes it, unless it takes so
-long that its seconds are up.
+Both sides have the same groups and the same noise up to its scale. What concerns levels above the last must pay a
+second time, with other noise: groups share that noise, and so its luck. Candidates come from simple to elaborate, so
+that ties stay simple. Where effort is left, the search goes on from the best choice with more draws of noise. What it
+decides depends on errors and on counted work (`prade.tuning.effort`): neither a busy machine nor the number of workers
+changes it, unless its seconds are up.
 """
 
 from __future__ import annotations
@@ -65,13 +64,8 @@ class Draws:
         self._rehearsed, self._work_of, self._together = rehearsed, work, together
         self._errors: dict[Draw, Floats] = {}
         self._needed: set[Draw] = set()
-        self._expected: Iterator[Draw] = iter(())
+        self.expected: Iterator[Draw] = iter(())  # what is likely to be needed next
         self.done = 0.0
-
-    @property
-    def needed(self) -> int:
-        """How many draws the search has needed."""
-        return len(self._needed)
 
     def errors(self, draw: Draw) -> Floats:
         """The errors of a draw."""
@@ -79,7 +73,7 @@ class Draws:
             self.done += self.work([draw])
             self._needed.add(draw)
         if draw not in self._errors:
-            others = (each for each in self._expected if each not in self._errors and each != draw)
+            others = (each for each in self.expected if each not in self._errors and each != draw)
             self.make([draw, *islice(others, self._together() - 1)])
         return self._errors[draw]
 
@@ -87,10 +81,6 @@ class Draws:
         """Rehearse all of these that have not been, which will be needed."""
         new = [each for each in dict.fromkeys(draws) if each not in self._errors]
         self._errors.update(zip(new, self._rehearsed(new), strict=True))
-
-    def expect(self, draws: Iterator[Draw]) -> None:
-        """Say what is likely to be needed next."""
-        self._expected = draws
 
     def work(self, draws: Iterable[Draw]) -> float:
         """The work of those of some draws that were not needed yet."""
@@ -133,14 +123,11 @@ class Search:
         reserved: float = 0.0,
         rival: Search | None = None,
     ) -> None:
+        self.rehearsal, self.plan_of, self.draws, self.effort = rehearsal, plan_of, draws, effort
         self.reserved, self.rival, self.most_draws = reserved, rival, most_draws
-        self.rehearsal = rehearsal
-        self.plan_of = plan_of
-        self.draws = draws
         self.fresh = 2 * FRESH * seed + FRESH
         self.seed = 2 * FRESH * seed + noise * APART % FRESH
         self.unseen = self.seed + 2 * MOST_DRAWS  # the first seed of noise that no trial sees
-        self.effort = effort
         scored = sum(min(rehearsal.scored, len(stand_in.groups)) for stand_in in rehearsal.stand_ins)
         self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
         self.compared = range(max(COMPARED, len(self.repeats)))
@@ -155,8 +142,7 @@ class Search:
 
     def _begin(self, words: str) -> None:
         """Rehearse the best choice with all draws of noise: what others are compared with."""
-        self.draws.expect(iter(()))
-        done = self.draws.done
+        self.draws.expected, done = iter(()), self.draws.done
         self.errors = self._errors([self.best], self.seed)[0]
         mean = mean_of(self.errors)
         self._note(Trial(words, mean, mean, 0.0, True, self.draws.done - done))
@@ -181,7 +167,7 @@ class Search:
         while improved:
             improved = False
             for number, ladder in enumerate(candidates.ladders(lambda: self.best)):
-                self.draws.expect(self._likely(candidates, number))
+                self.draws.expected = self._likely(candidates, number)
                 for words, choice in ladder:
                     if choice in self.tried:
                         continue
@@ -203,7 +189,8 @@ class Search:
         best, tried = self.best, frozenset(self.tried)
         ladder = next(islice(candidates.ladders(lambda: best), number, None), ())
         new = (choice for _, choice in ladder if choice not in tried)
-        return (draw for each in new if self._affordable(self._work_of_trial(each), each) for draw in self._every(each))
+        able = (each for each in new if self._affordable(self._work_of_trial(each), each))
+        return (draw for each in able for draws in self._draws(each) for draw in draws)
 
     def climb_with_more_draws(self, candidates: Candidates) -> None:
         """Climb on with twice the draws of noise, and twice as many again, while that changes the choice."""
@@ -221,7 +208,7 @@ class Search:
 
         And whether it is smaller than that, beyond chance.
         """
-        fresh = [self._fresh(stand_in, self.best) for stand_in in self.stand_ins]
+        fresh = self._fresh(self.best)
         self.draws.make(chain.from_iterable(fresh))
         public = [self.rehearsal.public_errors(stand_in, fresh=True)[None] for stand_in in self.stand_ins]
         errors = [np.stack([self.draws.errors(draw) for draw in draws]) for draws in fresh]
@@ -238,9 +225,9 @@ class Search:
         done = self.draws.done
         self.tried.add(choice)
         errors: list[Floats] = []
-        for stand_in in self.stand_ins:
+        for draws in self._draws(choice):
             drawn: list[Floats] = []
-            for draw in self._draws(choice, stand_in):
+            for draw in draws:
                 if hurried and self.effort.time_up():
                     return None
                 drawn.append(self.draws.errors(draw))
@@ -280,26 +267,21 @@ class Search:
 
     def _errors(self, choices: Sequence[Choice], seed: int, repeats: range | None = None) -> list[list[Floats]]:
         """The errors of several choices with all stand-ins, which are all needed: [choices][stand-ins]."""
-        draws = [[list(self._draws(each, stand_in, seed, repeats)) for stand_in in self.stand_ins] for each in choices]
+        draws = [self._draws(each, seed, repeats) for each in choices]
         self.draws.make(draw for of_choice in draws for of_stand_in in of_choice for draw in of_stand_in)
         return [
             [np.concatenate([self.draws.errors(draw) for draw in of_stand_in]) for of_stand_in in of_choice]
             for of_choice in draws
         ]
 
-    def _draws(
-        self, choice: Choice, stand_in: int, seed: int | None = None, repeats: range | None = None
-    ) -> Iterator[Draw]:
+    def _draws(self, choice: Choice, seed: int | None = None, repeats: range | None = None) -> list[list[Draw]]:
+        """The draws of a choice with each stand-in, by default those of its trial."""
         first = self.seed if seed is None else seed
-        return (Draw(choice, stand_in, first + repeat) for repeat in repeats or self.repeats)
+        return [[Draw(choice, k, first + repeat) for repeat in repeats or self.repeats] for k in self.stand_ins]
 
-    def _fresh(self, stand_in: int, choice: Choice) -> list[Draw]:
+    def _fresh(self, choice: Choice) -> list[list[Draw]]:
         """Draws of a choice that the search has not seen."""
-        return [Draw(choice, stand_in, self.fresh + repeat, fresh=True) for repeat in self.repeats]
-
-    def _every(self, choice: Choice, seed: int | None = None, repeats: range | None = None) -> Iterator[Draw]:
-        """The draws of a choice with all stand-ins."""
-        return (draw for stand_in in self.stand_ins for draw in self._draws(choice, stand_in, seed, repeats))
+        return [[Draw(choice, k, self.fresh + repeat, fresh=True) for repeat in self.repeats] for k in self.stand_ins]
 
     # ---------------------------------------------------------------- effort
 
@@ -315,18 +297,21 @@ class Search:
 
     def work_compared(self, choice: Choice) -> float:
         """The work of comparing a choice with another."""
-        return self.draws.work(self._every(choice, self.unseen, self.compared))
+        return self._work(self._draws(choice, self.unseen, self.compared))
 
     def _work_of_trial(self, choice: Choice) -> float:
         """The most work that trying a choice may be."""
-        draws = [*self._every(choice)]
+        draws = self._draws(choice)
         if self._must_pay_twice(choice):
-            draws += [*self._every(choice, self._other_seed), *self._every(self.best, self._other_seed)]
-        return self.draws.work(draws)
+            draws += self._draws(choice, self._other_seed) + self._draws(self.best, self._other_seed)
+        return self._work(draws)
 
     def _last(self, choice: Choice) -> float:
         """The work of a choice's rehearsal with fresh noise."""
-        return self.draws.work(draw for stand_in in self.stand_ins for draw in self._fresh(stand_in, choice))
+        return self._work(self._fresh(choice))
+
+    def _work(self, draws: list[list[Draw]]) -> float:
+        return self.draws.work(chain.from_iterable(draws))
 
 
 def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:

@@ -133,23 +133,21 @@ class _Splits:
         for k, name in enumerate(self.known):
             planned = [row[self.finest.by.index(name)] for row in self.finest.values]
             column = [value[k] for value in values]
-            if (
-                not has_values(self.public.groups, name, planned)
-                and 2 <= len(set(column)) <= len(values) / FEWEST_GROUPS
-            ):
+            several = 2 <= len(set(column)) <= len(values) / FEWEST_GROUPS
+            if several and not has_values(self.public.groups, name, planned):
                 return column
         return None
 
     def sides(self, values: Sequence[Values], new: list[object] | None) -> Iterator[Ints]:
         """Which public groups stand in, split by split: those of one new value, or one half."""
-        if new is not None:
-            kinds = list(dict.fromkeys(new))
-            for kind in self.generator.permutation(len(kinds)):
-                yield np.flatnonzero([value == kinds[kind] for value in new])
-        else:
+        if new is None:
             mixed = self.generator.permutation(len(values))
             half = len(values) // 2
             yield from (np.sort(mixed[:half]), np.sort(mixed[half:]))
+            return
+        kinds = list(dict.fromkeys(new))
+        for kind in self.generator.permutation(len(kinds)):
+            yield np.flatnonzero([value == kinds[kind] for value in new])
 
     def other_groups(self, number: Ints, values: list[Values], side: Ints) -> StandIn:
         """The public groups `side` stand in for the private ones: as many of them as the plan has."""
@@ -158,23 +156,20 @@ class _Splits:
         group = np.full(len(values), -1)
         group[chosen] = np.arange(len(chosen))
         rows = np.flatnonzero(group[number] >= 0)
-        listed: dict[str, list[object]] = {}
-        for k, name in enumerate(self.finest.by):  # columns that the public table lacks have the plan's first value
-            column = self.known.index(name) if name in self.known else None
-            first = self.finest.values[0][k]
-            listed[name] = [first if column is None else values[public][column] for public in chosen]
-        return self._stand_in(staying, rows, group[number][rows], Groups.of(listed or None))
+        # columns that the public table lacks have the plan's first value
+        first = dict(zip(self.finest.by, self.finest.values[0], strict=True)) if self.finest.by else {}
+        every = [first | dict(zip(self.known, values[public], strict=True)) for public in chosen]
+        return self._stand_in(staying, rows, group[number][rows], [tuple(each.values()) for each in every])
 
     def single_groups(self) -> Iterator[StandIn]:
         """For one table of everybody: single groups stand in for it, the largest that there are."""
-        names = self.public.groups.by
-        rows = self.public.groups.values
+        names, rows = self.public.groups.by, self.public.groups.values
         by = next(names[: k + 1] for k in range(len(names)) if len({row[: k + 1] for row in rows}) > 1)
         number, values = _numbered(self.public, by)
         for chosen in self.generator.permutation(len(values)):
             mine = np.flatnonzero(number == chosen)
             group, whole = np.zeros(len(mine), np.int64), np.array([len(self.public)])
-            yield self._stand_in(np.flatnonzero(number != chosen), mine, group, Groups.of(), whole=whole)
+            yield self._stand_in(np.flatnonzero(number != chosen), mine, group, [()], whole=whole)
 
     def years(self, recurring: RecurringGroups) -> Iterator[StandIn]:
         """Where the public table has the plan's groups in several years (or another column of time): one year each."""
@@ -199,10 +194,8 @@ class _Splits:
         mixed = self.generator.permutation(len(self.public))
         half = len(self.public) // 2
         chosen = self.generator.permutation(len(self.finest))[:half]
-        values, by = self.finest.values, self.finest.by
-        listed = {name: [values[group][k] for group in chosen] for k, name in enumerate(by)}
-        group = np.arange(half) % len(chosen)
-        return self._stand_in(mixed[half:], mixed[:half], group, Groups.of(listed or None))
+        values, group = [self.finest.values[group] for group in chosen], np.arange(half) % len(chosen)
+        return self._stand_in(mixed[half:], mixed[:half], group, values)
 
     def _key_of_rows(self, recurring: RecurringGroups) -> Ints:
         """The key of each public row, of the kind by which most groups are recognised; -1 for rows of no such group."""
@@ -218,14 +211,20 @@ class _Splits:
         keys = self.generator.permutation(np.unique(key[rows]))
         group = np.full(int(key.max()) + 1, -1)
         group[keys] = np.arange(len(keys))
-        values, by = self.finest.values, self.finest.by
-        listed = {name: [values[first[each]][k] for each in keys.tolist()] for k, name in enumerate(by)}
-        return self._stand_in(staying, rows, group[key[rows]], Groups.of(listed), parts=parts)
+        values = [self.finest.values[first[each]] for each in keys.tolist()]
+        return self._stand_in(staying, rows, group[key[rows]], values, parts=parts)
 
     def _stand_in(
-        self, staying: Ints, rows: Ints, group: Ints, groups: Groups, *, parts: int = 1, whole: Ints | None = None
+        self,
+        staying: Ints,
+        rows: Ints,
+        group: Ints,
+        values: Sequence[Values],
+        *,
+        parts: int = 1,
+        whole: Ints | None = None,
     ) -> StandIn:
-        """From rows that stay and rows that stand in.
+        """From rows that stay, and rows that stand in for groups with these values.
 
         The latter are one of `parts` equal parts of the real groups, or stand in for groups of `whole` rows.
         """
@@ -233,6 +232,7 @@ class _Splits:
             raise TooSmall(TOO_SMALL)
         if len(staying) > MOST_ROWS:
             staying = np.sort(self.generator.permutation(staying)[:MOST_ROWS])
+        groups = Groups.of({name: [each[k] for each in values] for k, name in enumerate(self.finest.by)} or None)
         weights = self.public.prior.weights[rows]
         if np.ptp(weights) > 1e-9 * weights.mean():  # private rows are people, as many as public weights stand for
             mine = [np.flatnonzero(group == number) for number in range(len(groups))]

@@ -5,10 +5,9 @@ A stand-in's group g has the error
     sum over wanted w of  weight_w e_w(g) / p_l(w)   +   rest * d(g) / p_d,        divided by 1 + rest
 
 e_w(g) is the error of what is wanted (`prade.planning.task`) in the group itself or, for a level above the last, in
-the group of that level that contains g. d(g) is the error that counts without targets: that of two-way tables of the
-last level. p_l is the public table's mean error in all that is wanted at level l, and p_d its d: errors of large groups
-are small, and must not count less for that. The public table then has the error one. `REST` keeps a plan from giving up
-what nobody named.
+the group of that level that contains g. d(g) is the error of two-way tables of the last level. p_l is the public
+table's mean error in all that is wanted at level l, and p_d its d: the public table has the error one. `REST` keeps a
+plan from giving up what nobody named.
 
 At a level above the last, the estimate is the sum of the last level's groups, as users will see it. Where a stand-in
 has too many of them, it is the level's own estimate, which is nearer to the truth in what is not measured below it.
@@ -47,14 +46,6 @@ class WantedErrors:
         self.weights = np.array([each.weight for each in self.wanted])
         means = {each.part.columns[0] for each in self.wanted if each.kind == "mean"}
         self.scales = {name: _scale(public, name) for name in means}
-
-    @classmethod
-    def of(cls, targets: Sequence[Target], public: Public) -> WantedErrors | None:
-        """For some targets and the public table; None without targets."""
-        return cls(targets, public) if targets else None
-
-    def __len__(self) -> int:
-        return len(self.wanted)
 
     def by_level(self, errors: Floats) -> Floats:
         """The weighted mean of errors, one for each thing wanted, over all that is wanted at its level."""
@@ -127,7 +118,7 @@ class StandInTargets:
     def cells(self) -> list[CellsOfRows]:
         """The cells of the public rows in everything wanted."""
         codes = self.stand_in.public.prior.codes
-        return [self.errors.cells(number, codes) for number in range(len(self.errors))]
+        return [self.errors.cells(number, codes) for number in range(len(self.errors.wanted))]
 
     def errors_of(self, number: int, groups: Ints, masses: Floats) -> Floats:
         """The errors of masses [groups, cells] in these groups of a wanted thing's level."""
@@ -135,7 +126,7 @@ class StandInTargets:
 
     def public_errors(self, groups: range) -> Floats:
         """The public baseline's errors: [groups of the last level, wanted]."""
-        errors, public = np.zeros((len(groups), len(self.errors))), self.stand_in.public
+        errors, public = np.zeros((len(groups), len(self.errors.wanted))), self.stand_in.public
         for number, level in enumerate(self.levels):
             baseline = PublicBaseline(public, RecurringGroups.of(public.groups, level))
             errors[:, number] = self.own_errors(number, groups, self.cells[number], baseline.weights)
@@ -157,10 +148,10 @@ def errors_in(
     """
     last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
     support, groups = descent.foundation.support, len(targets.stand_in.groups)
-    both = [targets.errors.cells(k, support.public.prior.codes) for k in range(len(targets.errors))]
+    both = [targets.errors.cells(k, support.public.prior.codes) for k in range(len(targets.errors.wanted))]
     cells = [(each.astype(np.intp), size) for each, size in both]  # the type that `bincount` takes without a copy
     summed = above if groups <= targets.most_summed else []
-    errors = np.zeros((len(scored), len(targets.errors)))
+    errors = np.zeros((len(scored), len(targets.errors.wanted)))
 
     def of_group(each: GroupEstimate) -> tuple[float, list[float], list[Floats]]:
         masses = {k: mass_per_cell(cells[k][0], each.estimate.weights, cells[k][1]) for k in (*last, *summed)}
@@ -190,13 +181,12 @@ def errors_in(
 
 
 def _weights_of(descent: Descent, groups: Sequence[Parent], group: int) -> Floats:
-    """Weights of the support's rows in a group of a level above the last."""
     return descent.foundation.weights(groups[group].ancestors)
 
 
 def _everybody(descent: Descent, groups: Sequence[Parent], _: int) -> Floats:
     """Weights of the support's rows in all groups of the first level together."""
-    weights = [group.total * _weights_of(descent, groups, number) for number, group in enumerate(groups)]
+    weights = [group.total * descent.foundation.weights(group.ancestors) for group in groups]
     return np.asarray(np.sum(weights, axis=0))
 
 
@@ -207,11 +197,7 @@ def _shares(masses: Floats) -> Floats:
 
 
 def _quantile_error(truth: Floats, estimate: Floats, at: float) -> float:
-    """Twice the share of the true rows between the place that the estimate takes for the quantile and the true one.
-
-    >>> _quantile_error(np.array([0.5, 0.5]), np.array([0.25, 0.75]), 0.25)
-    0.5
-    """
+    """Twice the share of the true rows between the place that the estimate takes for the quantile and the true one."""
     edges = np.arange(len(truth) + 1.0)
     reached = np.concatenate([[0.0], np.cumsum(estimate)])
     place = np.interp(at, reached, edges) if reached[-1] > 0 else edges[-1] / 2

@@ -2,9 +2,8 @@
 
 A coordinate search (`prade.tuning.search`) finds a choice. Under (eps, delta) there is one with Laplace noise, the same
 as under pure eps, and then one with Gaussian noise, whose choice is taken if it is better beyond chance. The chosen
-plan is rehearsed once more with fresh noise, in groups that had no part in the search where there are enough: the best
-of many trials was partly lucky, and the expected error must not be. The workers of an executor rehearse the candidates
-of a ladder together, so that the search ends sooner and finds the same. Nothing here can see private rows.
+plan is rehearsed once more with fresh noise, where possible in groups that had no part in the search: the best of many
+trials was partly lucky, and the expected error must not be. Nothing here can see private rows.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ class Tuned:
     smoothed: Choice  # the best one whose answers are smoothed
     effort: float = 0.0  # the work of the search
     time_was_up: bool = False  # whether seconds ended it: another machine may find another plan
-    draws: int = 0  # rehearsals (a choice, a stand-in, a draw of noise) that the search needed
 
     @property
     def settings(self) -> Settings:
@@ -115,12 +113,7 @@ class Stage:
     @cached_property
     def plan(self) -> Callable[[Choice], Plan]:
         """How a choice becomes a plan."""
-
-        def planned(choice: Choice) -> Plan:
-            task = self.task if choice.budget is None else replace(self.task, budget=choice.budget)
-            return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings, noise=choice.law)
-
-        return lru_cache(maxsize=MOST_PLANS)(planned)
+        return lru_cache(maxsize=MOST_PLANS)(partial(_planned, self.task))
 
     def errors(self, draw: Draw) -> Floats:
         """The errors of a draw; linear algebra has one thread, so that they are the same everywhere."""
@@ -136,6 +129,11 @@ class Stage:
         return work_of(self.plan(draw.choice), settings, chosen.groups, rows, scored, pairs)
 
 
+def _planned(task: Task, choice: Choice) -> Plan:
+    task = task if choice.budget is None else replace(task, budget=choice.budget)
+    return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings, noise=choice.law)
+
+
 class OnWorkers:
     """A stage on an executor's workers.
 
@@ -147,10 +145,6 @@ class OnWorkers:
         alone = [replace(each, public=replace(each.public, numbers={})) for each in rehearsal.stand_ins]
         self.stage = Stage(replace(rehearsal, stand_ins=alone, threads=1), stage.task)
         self.execution = execution
-
-    def together(self) -> int:
-        """How many draws are rehearsed at once by now: workers may come and go."""
-        return self.execution.number
 
     def errors(self, draws: Sequence[Draw]) -> Iterator[Floats]:
         """The errors of different draws, in their order."""
@@ -216,7 +210,8 @@ class Tuner:
         """The draws of searches for one plan."""
         if self.workers is None:
             return Draws(partial(map, self.stage.errors), self.stage.work)
-        return Draws(self.workers.errors, self.stage.work, self.workers.together)
+        execution = self.workers.execution  # whose workers may come and go
+        return Draws(self.workers.errors, self.stage.work, lambda: execution.number)
 
     def tune(self, budget: Budget, effort: Effort, start: Choice | None = None, noise: int = 0) -> Tuned:
         """The plan for a budget.
@@ -241,9 +236,8 @@ class Tuner:
         effort.end()
         plan = plan.changed(expected=replace(expected, advice=advice))
         trials = tuple(trial for each in searches.begun for trial in each.trials)
-        draws = searches.draws
-        how_far = draws.done, effort.time_was_up, draws.needed
-        return Tuned(plan, trials, worthwhile, finished, best, search.smoothed, *how_far)
+        done = searches.draws.done
+        return Tuned(plan, trials, worthwhile, finished, best, search.smoothed, done, effort.time_was_up)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,24 +296,13 @@ class _Searches:
 
     def _search(self, first: Change, reserved: float, rival: Search | None) -> Search:
         tuner = self.tuner
-        search = Search(
-            tuner.rehearsal,
-            tuner.stage.plan,
-            self.draws,
-            self.effort,
-            first,
-            seed=tuner.seed,
-            noise=self.noise,
-            most_draws=tuner.most_draws,
-            reserved=reserved,
-            rival=rival,
-        )
-        self.begun.append(search)
-        return search
+        options: dict[str, Any] = {"seed": tuner.seed, "noise": self.noise, "most_draws": tuner.most_draws}
+        of_draws = tuner.rehearsal, tuner.stage.plan, self.draws, self.effort
+        self.begun.append(Search(*of_draws, first, **options, reserved=reserved, rival=rival))
+        return self.begun[-1]
 
 
 def _unfinished(effort: Effort) -> str:
-    """Why not every candidate was tried."""
     if effort.time_was_up:
         return (
             "The time was up before every candidate was tried: more seconds may find a better plan, and a quicker "
@@ -335,7 +318,6 @@ def limits_of(rehearsal: Rehearsal) -> list[str]:
 
 
 def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, worthwhile: bool, unfinished: str) -> str:
-    """What to do, in plain words."""
     if worthwhile:
         first = f"Measure: {expected}."
     elif rehearsal.kind == "no groups":

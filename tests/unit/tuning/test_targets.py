@@ -71,14 +71,14 @@ def test_a_predicate_is_a_table_of_two_cells(rehearsal):
     both.append((public.codes, public.weights))
     at, sex = public.schema["AGE"].cell_texts().index("[65, 70)"), public.schema["SEX"].values.index(1)
     old = [np.average((codes["AGE"] >= at) & (codes["SEX"] == sex), weights=weights) for codes, weights in both]
-    errors = rehearsal.targets_of(0).public_errors(range(group, group + 1))[0]
+    errors = rehearsal.targets[0].public_errors(range(group, group + 1))[0]
     assert errors[4] == pytest.approx(2 * abs(old[0] - old[1]))
 
 
 def test_means_and_quantiles_of_known_shares(data):
     public = Public.of(data.schema, data.public, LEVELS)
     targets = task_of(data, Target(statistics=["mean(AGE)", "quantile(AGE, 0.25)"], by="all")).targets
-    errors = WantedErrors.of(targets, public)
+    errors = WantedErrors(targets, public)
     bins = data.schema["AGE"].present
     truth, estimate = np.zeros((2, 1, bins + 1))
     truth[0, 3], truth[0, bins], estimate[0, 5] = 10, 7, 1  # seven rows have no age, and no part in it
@@ -97,7 +97,7 @@ def test_errors_above_the_last_level_are_those_of_the_groups_added_up(rehearsal,
     """Against all estimates of a release; with many groups, the level's own estimate stands in for them."""
     level = [Level("STATE"), Level("PLACE", Ask(Workload.marginals(data.schema, [["RACE", "EMPLOY"], "SEX"])))]
     plan = Plan("people", data.schema, Budget.pure(3), Unit(1), level, data.groups)
-    settings, chosen, targets = Settings(n0=1.0), rehearsal.stand_ins[0], rehearsal.targets_of(0)
+    settings, chosen, targets = Settings(n0=1.0), rehearsal.stand_ins[0], rehearsal.targets[0]
     estimates = Estimates.of(rehearsal.release(plan, 0, 3), chosen.public, settings, cells=chosen.cells)
     _, wanted = rehearsal.both_errors(plan, settings, seed=3)
     usual, targets.most_summed = targets.most_summed, 2

@@ -38,7 +38,7 @@ def outcome(task, small, execution):
     tuner = Tuner(task, small.public, bias=None, most_draws=1, execution=execution)
     tuned = tuner.tune(task.budget, Effort.of(600, progress=execution.progress))
     said = tuned.plan, tuned.plan.to_toml(), tuned.settings, tuned.expected, tuned.finished, tuned.trials
-    return *said, tuned.draws, tuned.effort
+    return *said, tuned.effort
 
 
 @pytest.fixture(scope="module")
@@ -141,9 +141,9 @@ def test_what_is_expected_fills_the_workers_and_each_draw_is_made_and_counted_on
         return replace(DRAW, seed=seed)
 
     draws = Draws(rehearsed, lambda draw: 10.0 + draw.seed, lambda: 3)
-    draws.expect(draw(seed) for seed in (1, 0, 2, 3))
+    draws.expected = (draw(seed) for seed in (1, 0, 2, 3))
     assert [draws.errors(draw(seed))[0] for seed in (0, 1, 1, 2, 4)] == [0, 1, 1, 2, 4]
     draws.make([draw(4), draw(5), draw(5)])
     assert batches == [[0, 1, 2], [4, 3], [5]]
-    assert (draws.needed, draws.done) == (4, 10 + 11 + 12 + 14)
+    assert draws.done == 10 + 11 + 12 + 14
     assert draws.work([draw(0), draw(5)]) == 15
