@@ -39,7 +39,9 @@ def asked(method: Method, prior: Prior, rows: pa.Table, epsilon: Any, job: Job) 
 
 def mixed(own: Prior, all_rows: Prior, share: float) -> Prior:
     """Some rows with this share of the weight, and all with the rest."""
-    return Prior.from_joint(own, all_rows, mixing=[share, 1 - share]) if share < 1 else Prior.from_joint(own)
+    codes = {name: np.concatenate([code, all_rows.codes[name]]) for name, code in own.codes.items()}
+    weights = np.concatenate([share * own.weights, (1 - share) * all_rows.weights])
+    return Prior.from_joint(Coded(own.schema, codes, weights))
 
 
 def low_marginals(schema: Schema) -> Workload:

@@ -294,9 +294,7 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool) -> N
     if labels.unknown_columns:
         remark(f"In {codebook}, but not in the schema: {_some(labels.unknown_columns)}")
     for column, values in labels.unknown_values.items():
-        remark(f"{column} does not have these values of {codebook}: {_some(values)}")
-    if labels.of_bins:
-        remark(f"Not used, because only single values have labels: {many(labels.of_bins, 'label')} of ranges or bins")
+        remark(f"{column} does not list these values of {codebook}: {_some(values)}")
     if with_comments:
         remark(f"Comments in {schema_file} are not in what was written.")
 

@@ -56,8 +56,8 @@ def test_it_writes_the_labels_and_says_what_is_left(files: Path) -> None:
     assert done.stderr.splitlines() == [
         "Without an entry in codebook.csv: PLACE, TENURE",
         "In codebook.csv, but not in the schema: WEIGHT",
-        "SEX does not have these values of codebook.csv: 3",
-        "Not used, because only single values have labels: 1 label of ranges or bins",
+        "SEX does not list these values of codebook.csv: 3",
+        "AGE does not list these values of codebook.csv: 18",
     ]
     made = Schema.load("labelled.toml")
     assert made == SCHEMA
@@ -73,8 +73,7 @@ def test_all_of_it_is_in_the_json(files: Path) -> None:
         "values": 2,
         "without_entry": ["PLACE", "TENURE"],
         "unknown_columns": ["WEIGHT"],
-        "unknown_values": {"SEX": ["3"]},
-        "of_bins": 1,
+        "unknown_values": {"SEX": ["3"], "AGE": ["18"]},
     }
 
 

@@ -1,6 +1,5 @@
 """Tables: read column by column they have the same cells, types and errors; spreadsheets get no formulas."""
 
-import gzip
 import subprocess
 import sys
 
@@ -14,15 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade import Column, DataError, Schema
-from prade.data.public import table as public_files
 from prade.data.public.joint import outside
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
-from prade.data.read import tables as csv_columns
 from prade.data.read.cells import Columns
-from prade.data.read.csv import CsvFormat
 from prade.data.read.tables import csv_cells, read_table, table_columns, write_table
-from prade.data.read.tables import csv_columns as columns_of_csv
 
 SCHEMA = Schema(
     [
@@ -57,11 +52,9 @@ def alike(one, other):
         assert np.array_equal(numbers, other.numbers[name], equal_nan=True)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "two parquet", "csv", "large csv"])
+@pytest.mark.parametrize("kind", ["parquet", "two parquet", "csv"])
 @pytest.mark.parametrize("weight", [None, "W"])
-def test_codes_values_and_types_are_those_of_the_whole_table(tmp_path, monkeypatch, kind, weight):
-    if kind == "large csv":
-        monkeypatch.setattr(public_files, "LARGE_CSV", 0)
+def test_codes_values_and_types_are_those_of_the_whole_table(tmp_path, kind, weight):
     halves = [frame(300), frame(200, 1)]
     suffix = kind.split()[-1]
     files = [tmp_path / f"{number}.{suffix}" for number in range(2 if kind == "two parquet" else 1)]
@@ -107,47 +100,6 @@ def test_files_with_other_columns_are_refused(tmp_path):
     frame().drop(columns="PAY").to_parquet(tmp_path / "two.parquet")
     with pytest.raises(DataError, match=r"two\.parquet lacks the column PAY, which .*one\.parquet has"):
         PublicTable([tmp_path / "one.parquet", tmp_path / "two.parquet"]).rows(SCHEMA)
-
-
-CELLS = 'A,"B"\n1,"x\ny"\n,\n2,é\n'
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
-def test_a_large_csv_file_has_the_cells_that_reading_it_whole_gives(tmp_path, suffix):
-    path = tmp_path / f"t{suffix}"
-    path.write_bytes(gzip.compress(CELLS.encode()) if suffix == ".csv.gz" else CELLS.encode())
-    columns = columns_of_csv(path, CsvFormat())
-    whole = read_table(path, guess=False)
-    assert columns.column_names == whole.column_names == ["A", "B"]
-    for name in whole.column_names:
-        assert columns[name].to_pylist() == whole[name].to_pylist()
-        assert columns[name].type == whole[name].type
-
-
-def test_a_large_csv_file_that_is_malformed_gets_the_same_error_and_leaves_no_file(tmp_path, monkeypatch):
-    waiting = tmp_path / "waiting"
-    waiting.mkdir()
-    monkeypatch.setattr(csv_columns.tempfile, "tempdir", str(waiting))
-    (tmp_path / "t.csv").write_bytes(b"A,B\n1,2\n1,2,3\n")
-    with pytest.raises(DataError, match=r"t\.csv is not a well-formed csv file"):
-        columns_of_csv(tmp_path / "t.csv", CsvFormat())
-    assert not list(waiting.iterdir())
-    (tmp_path / "t.csv").write_text(CELLS)
-    columns = columns_of_csv(tmp_path / "t.csv", CsvFormat())
-    assert len(list(waiting.iterdir())) == 1
-    del columns
-    assert not list(waiting.iterdir())
-
-
-def test_a_full_disk_is_named_where_cells_wait(tmp_path, monkeypatch):
-    (tmp_path / "t.csv").write_text(CELLS)
-
-    def full(self, table):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
-    with pytest.raises(DataError, match=r"temporary files cannot be written to .*No space left.*set TMPDIR"):
-        columns_of_csv(tmp_path / "t.csv", CsvFormat())
 
 
 MEMORY = """
@@ -210,15 +162,8 @@ def test_texts_that_run_are_quoted_and_nothing_else_is(tmp_path):
     assert raw["T"].to_pylist() == [f"'{text}" for text in FORMULAS] + HARMLESS
     assert raw["N"].to_pylist() == numbers
     assert raw["'=F"].to_pylist() == [-0.5] * len(numbers)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
-def test_without_the_option_a_file_reads_back_as_it_was(tmp_path, name):
-    table = pa.table({"T": FORMULAS, "=F": FORMULAS})
-    write_table(table, tmp_path / name)
-    assert read_table(tmp_path / name).equals(table)
-    write_table(table, tmp_path / name, spreadsheet_safe=True)
-    assert read_table(tmp_path / name).to_pylist() == csv_cells(table, spreadsheet_safe=True).to_pylist()
+    write_table(table, tmp_path / "b.csv")
+    assert read_table(tmp_path / "b.csv")["T"].to_pylist() == [text or None for text in FORMULAS + HARMLESS]
 
 
 @pytest.mark.parametrize(

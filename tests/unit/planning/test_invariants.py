@@ -247,7 +247,7 @@ def test_a_plan_file_has_the_numbers_themselves():
         .to_toml()
         .replace("[invariant.totals]\nSTATE = [39, 17]\nrows = [800, 1200]", 'totals = "x.csv"')
     )
-    with pytest.raises(SchemaError, match=r"invariant 1: totals is 'x.csv'; write a table of the numbers"):
+    with pytest.raises(SchemaError, match=r"invariant 1: totals is 'x.csv'; write a table with a list"):
         Plan.from_toml(text)
 
 

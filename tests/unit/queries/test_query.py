@@ -156,7 +156,7 @@ def test_refuses_by_name_and_shows_what_is_allowed(schema, text, named):
         ("`marital statu` == 1", "'marital status'"),
         ("AGEP >= 30", "18 and 65"),
         ("SEX == 3", "1, 2"),
-        ("SEX == '2'", "numbers"),
+        ("SEX == '2'", "written as 1, 2"),
         ("WORK < 'yes'", "no order"),
         ("SEX is missing", "missing = true"),
         ("SEX is not missing", "missing = true"),

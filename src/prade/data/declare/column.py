@@ -14,19 +14,18 @@ from prade.core.errors import SchemaError, WorkloadError
 from prade.data.declare.kinds import (
     MISSING,
     ORDER,
+    Categorical,
     ColumnKind,
     Declaration,
+    Group,
     Mask,
     Unknown,
-    Value,
     check_words,
     settled_labels,
 )
-from prade.data.declare.listed import Categorical, Group
 from prade.data.declare.numeric import Numeric
 
 KINDS: dict[str, type[ColumnKind]] = {kind.name: kind for kind in (Categorical, Numeric, Group)}
-POLICIES = get_args(Unknown)
 
 
 @dataclass(frozen=True)
@@ -51,14 +50,9 @@ class Column(Declaration):
     """
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise SchemaError(f"a column needs a name, got {self.name!r}; give a text that is not empty")
-        if not writable(self.name):
-            raise SchemaError(
-                f"the column name {self.name!a} contains half a character (an unpaired surrogate), which cannot be "
-                "written to a file; rename the column"
-            )
-        if self.kind not in KINDS:
+        if not isinstance(self.name, str) or not self.name or not writable(self.name):
+            raise SchemaError(f"a column's name is a text that can be written to a file, got {self.name!a}; rename it")
+        if self.kind not in tuple(KINDS):  # a list cannot be hashed
             raise self.error(f"kind is {self.kind!r}; use one of {', '.join(KINDS)}")
         self._check_fields()
         for key, value in self.domain.settled().items():
@@ -165,12 +159,6 @@ class Column(Declaration):
         words = {"name": self.name, "title": self.title or self.name, "description": self.description}
         return {**words, "unit": self.unit, "labels": self.display_texts()}
 
-    def value_labelled(self, text: str) -> Value | None:
-        """The listed value with this label, in any case of letters; None if there is none."""
-        labelled = ((value, self.label_of(value)) for value in self.values)
-        asked = text.casefold()
-        return next((value for value, label in labelled if label is not None and label.casefold() == asked), None)
-
     def labelled_like(self, other: Column) -> Column:
         """This column with the title, description and unit of another, and with its labels of values that both have."""
         labels = {value: label for value in (*self.values, None) if (label := other.label_of(value)) is not None}
@@ -194,31 +182,27 @@ class Column(Declaration):
             given = getattr(self, key)
             if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
                 raise self.error(f"{key} is {given!r}; give a list")
-            if len(given) and key not in keys:
-                raise self.error(f"a {self.kind} column has no {key}; remove them or change kind to {_kinds_with(key)}")
             self._set(key, tuple(given))
-        if "integer" not in keys and (self.integer or self.min is not None or self.max is not None):
-            raise self.error(
-                f"integer, min and max are for {_kinds_with('integer')} columns, but this one is {self.kind}; "
-                "remove them"
-            )
+        given = {"values": self.values, "edges": self.edges, "other": self.other is not None}
+        given |= {"integer": self.integer or self.min is not None or self.max is not None}
+        for key, has in given.items():
+            if has and key not in keys:
+                words = "integer, min and max are" if key == "integer" else f"{key} is"
+                raise self.error(f"{words} for {_kinds_with(key)} columns, not for {self.kind} ones; remove it")
 
     def _check_policy(self) -> None:
-        keys = KINDS[self.kind].keys
-        if self.other is not None and "other" not in keys:
-            raise self.error(f"other is for {_kinds_with('other')} columns only; remove it")
+        needed = {
+            "other": (self.other is not None, "a value to use: other = ..."),
+            "missing": (self.missing, "missing = true"),
+            "clip": ("clip" in KINDS[self.kind].keys, f"a {_kinds_with('clip')} column"),
+        }
         if self.unknown is None:
             return
-        if self.unknown not in POLICIES:
-            raise self.error(f"unknown is {self.unknown!r}; use one of {', '.join(POLICIES)}")
-        if self.unknown == "other" and self.other is None:
-            raise self.error('unknown = "other" needs a value to use; give it as other = ...')
-        if self.unknown == "missing" and not self.missing:
-            raise self.error('unknown = "missing" needs missing = true; add it')
-        if self.unknown == "clip" and "clip" not in keys:
-            raise self.error(
-                f'unknown = "clip" is for {_kinds_with("clip")} columns; use other = ... or missing = true'
-            )
+        if self.unknown not in get_args(Unknown):
+            raise self.error(f"unknown is {self.unknown!r}; use one of {', '.join(get_args(Unknown))}")
+        has, needs = needed[self.unknown]
+        if not has:
+            raise self.error(f'unknown = "{self.unknown}" needs {needs}')
 
 
 def _kinds_with(key: str) -> str:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -27,10 +28,9 @@ from prade.data.read.csv import first_line_outside, format_of, header_of, opened
 if TYPE_CHECKING:
     from prade.data.declare.groups import Grouping
 
-HEADER = ("column", "title", "description", "unit", "value", "label")
 WORDS = ("title", "description", "unit")
+HEADER = ("column", *WORDS, "value", "label")
 DICTIONARY = {"NAME": 5, "VAL": 7}  # the lines of the Census Bureau's form, and their number of cells
-Records = Sequence[tuple[int, list[str]]]
 
 
 class Note(NamedTuple):
@@ -38,7 +38,7 @@ class Note(NamedTuple):
 
     line: int
     column: str
-    what: str  # one of WORDS, "label", or "range" for a label of several values
+    what: str  # one of WORDS, or "label"
     text: str
     value: str = ""
 
@@ -51,8 +51,7 @@ class Labelling(NamedTuple):
     values: int  # that got a label
     without_entry: tuple[str, ...]  # columns of the schema
     unknown_columns: tuple[str, ...]  # columns of the codebook that the schema does not have
-    unknown_values: dict[str, tuple[str, ...]]  # by column: values of the codebook that the schema does not have
-    of_bins: int  # labels of ranges, and of numbers in binned columns, which have no labels
+    unknown_values: dict[str, tuple[str, ...]]  # by column: values of the codebook that have no label of their own
 
 
 def labelled(schema: Schema, path: str | PathLike[str]) -> Labelling:
@@ -60,56 +59,46 @@ def labelled(schema: Schema, path: str | PathLike[str]) -> Labelling:
 
     They replace those that the schema has; two different ones in the file are refused.
     """
-    records = _records(path)
     try:
+        records = _records(path)
         notes = list(_of_dictionary(records) if records[0][1][0] in DICTIONARY else _of_table(records))
-        return _labelled(schema, notes)
+        columns: list[Column] = []
+        values, unknown = 0, dict[str, tuple[str, ...]]()
+        for column in schema:
+            words, labels, lost = _sorted(column, [note for note in notes if note.column == column.name])
+            columns.append(replace(column, **words, labels={**column.labels, **labels}))
+            values += len(labels)
+            unknown |= {column.name: tuple(lost)} if lost else {}
     except PradeError as error:
         raise error.within(fspath(path)) from None
-
-
-def _labelled(schema: Schema, notes: Sequence[Note]) -> Labelling:
-    by_column: dict[str, list[Note]] = {}
-    for note in notes:
-        by_column.setdefault(note.column, []).append(note)
-    columns: list[Column] = []
-    unknown: dict[str, tuple[str, ...]] = {}
-    values = of_bins = 0
-    for column in schema:
-        about = by_column.get(column.name, [])
-        single = [note for note in about if note.what == "label"]
-        key_of = dict(zip(single, _keys(column, [note.value for note in single]), strict=True))
-        lost = [note for note in single if key_of[note] is None]
-        no_value = dict.fromkeys(note.value for note in lost if not column.numeric or note.value == MISSING)
-        unknown |= {column.name: tuple(no_value)} if no_value else {}
-        of_bins += sum(note.what == "range" for note in about) + sum(note.value not in no_value for note in lost)
-        words: dict[str, Any] = _agreed([(note.what, note) for note in about if note.what in WORDS])
-        labels = _agreed([(key, note) for note, key in key_of.items() if key is not None])
-        values += len(labels)
-        columns.append(replace(column, **words, labels={**column.labels, **labels}))
+    entries = dict.fromkeys(note.column for note in notes)
     return Labelling(
         Schema(columns, linked=schema.linked, invariants=schema.invariants),
-        tuple(name for name in schema.names if name in by_column),
+        tuple(name for name in schema.names if name in entries),
         values,
-        tuple(name for name in schema.names if name not in by_column),
-        tuple(name for name in by_column if name not in schema),
+        tuple(name for name in schema.names if name not in entries),
+        tuple(name for name in entries if name not in schema),
         unknown,
-        of_bins,
     )
 
 
-def _agreed(notes: Sequence[tuple[str, Note]]) -> dict[str, str]:
-    """The text on each thing that notes are about; an error where two notes on one thing differ."""
-    first: dict[str, Note] = {}
-    for key, note in notes:
-        before = first.setdefault(key, note)
+def _sorted(column: Column, notes: Sequence[Note]) -> tuple[dict[str, Any], dict[str, str], dict[str, None]]:
+    """The words about a column, the labels of its values, and the values that have none; contradictions are refused."""
+    first: dict[tuple[str, str], Note] = {}
+    lost: dict[str, None] = {}
+    for note, key in zip(notes, _keys(column, [note.value for note in notes]), strict=True):
+        if note.what == "label" and key is None:
+            lost[note.value] = None
+            continue
+        before = first.setdefault((note.what, key or "" if note.what == "label" else ""), note)
         if before.text != note.text:
             what = f"the label of {note.value}" if note.what == "label" else f"the {note.what}"
             raise SchemaError(
                 f"lines {before.line} and {note.line} contradict each other about {what} in column "
                 f"{note.column!r}: {before.text[:40]!r} and {note.text[:40]!r}; remove one"
             )
-    return {key: note.text for key, note in first.items()}
+    words: dict[str, Any] = {what: note.text for (what, _), note in first.items() if what != "label"}
+    return words, {key: note.text for (what, key), note in first.items() if what == "label"}, lost
 
 
 def _keys(column: Column, values: Sequence[str]) -> list[str | None]:
@@ -125,9 +114,11 @@ def _keys(column: Column, values: Sequence[str]) -> list[str | None]:
     ]
 
 
-def _records(path: str | PathLike[str]) -> Records:
+def _records(path: str | PathLike[str]) -> list[tuple[int, list[str]]]:
     """The number and the cells of each line that is not empty, without spaces around and double spaces in them."""
     form = format_of(path)
+    if not Path(path).is_file():
+        raise DataError(f"there is no codebook {path}; check the path")
     try:
         header_of(path, form)  # refuses an empty file, another encoding and another delimiter
         if (line := first_line_outside(path, form.encoding)) is not None:
@@ -136,41 +127,32 @@ def _records(path: str | PathLike[str]) -> Records:
             text = file.read().decode("utf-8-sig" if form.encoding == "utf-8" else form.encoding)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=form.delimiter)
         records = [(reader.line_num, [" ".join(cell.split()) for cell in row]) for row in reader]
-    except FileNotFoundError:
-        raise DataError(f"there is no codebook {path}; check the path") from None
-    except (csv.Error, UnicodeDecodeError, EOFError) as error:
-        raise DataError(f"{path} is not a CSV file ({error}); save the codebook as CSV") from None
+    except (OSError, EOFError, csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not a CSV file that can be read ({error}); save the codebook as CSV") from None
     if not any(any(cells) for _, cells in records):
         raise DataError(f"{path} is empty; a codebook begins with the header {','.join(HEADER)}")
-    return [record for record in records if any(record[1])]
+    return [(line, cells) for line, cells in records if any(cells)]
 
 
-def _of_table(records: Records) -> Iterator[Note]:
+def _of_table(records: Sequence[tuple[int, list[str]]]) -> Iterator[Note]:
     (_, first), *rows = records
     header = [name.lower() for name in first]
-    for name in header:
-        if name not in HEADER or header.count(name) > 1:
-            wrong = "appears twice" if name in HEADER else f"is unknown{closest(name, HEADER)}"
-            raise DataError(f"the column {name!r} of the codebook {wrong}; the columns are {', '.join(HEADER)}")
-    if "column" not in header:
-        raise DataError(f"the codebook has no column 'column'; the columns are {', '.join(HEADER)}")
+    if len({*header}) < len(header) or not {"column"} <= {*header} <= {*HEADER}:
+        hint = "".join(closest(name, HEADER) for name in header if name not in HEADER)
+        raise DataError(f"the header is {', '.join(header)}; give column and any of {', '.join(HEADER[1:])}{hint}")
     for line, cells in rows:
-        if len(cells) > len(header):
-            raise DataError(f"line {line} has {len(cells)} cells, but the header {len(header)}; put texts in quotes")
         row = dict.fromkeys(HEADER, "") | dict(zip(header, cells, strict=False))
-        if not row["column"]:
-            raise DataError(f"line {line} does not name a column; write its name in every line")
-        yield from (Note(line, row["column"], what, row[what]) for what in WORDS if row[what])
-        if row["label"] and not row["value"]:
+        if len(cells) > len(header) or not row["column"] or (row["label"] and not row["value"]):
             raise DataError(
-                f'line {line} has the label {row["label"][:40]!r} without a value; give the value, or "{MISSING}" for '
-                "empty cells"
+                f"line {line} has {len(cells)} cells; it needs a column, a value if it has a label ({MISSING!r} for "
+                f"empty cells), and at most {len(header)} cells: put texts with commas in quotes"
             )
+        yield from (Note(line, row["column"], what, row[what]) for what in WORDS if row[what])
         if row["label"]:
             yield Note(line, row["column"], "label", row["label"], row["value"])
 
 
-def _of_dictionary(records: Records) -> Iterator[Note]:
+def _of_dictionary(records: Sequence[tuple[int, list[str]]]) -> Iterator[Note]:
     for line, cells in records:
         kind, size = cells[0], DICTIONARY.get(cells[0], 0)
         if len(cells) < size or any(cells[size:]):
@@ -181,8 +163,8 @@ def _of_dictionary(records: Records) -> Iterator[Note]:
         if kind == "NAME" and cells[4]:
             yield Note(line, cells[1], "title", cells[4])
         elif kind == "VAL" and cells[6]:
-            value = MISSING if re.fullmatch("b+", cells[4]) else cells[4]
-            yield Note(line, cells[1], "label" if cells[4] == cells[5] else "range", cells[6], value)
+            low = MISSING if re.fullmatch("b+", cells[4]) else cells[4]
+            yield Note(line, cells[1], "label", cells[6], low if cells[4] == cells[5] else f"{low} to {cells[5]}")
 
 
 def group_texts(schema: Schema, grouping: Grouping) -> list[str]:

@@ -137,11 +137,7 @@ def _usual_ages(low: float, high: float, bins: int) -> tuple[float, ...]:
 
 
 def _between(distinct: NDArray[np.float64]) -> tuple[float, ...]:
-    """An edge above each number and at most at the next one: that one, or a number between them with fewer digits.
-
-    >>> _between(np.array([16.3, 73.0, 90.7, 2674.3])), _between(np.array([0.5, 1.0, 1.5]))
-    ((50.0, 80.0, 1000.0), (1.0, 1.5))
-    """
+    """An edge above each number and at most at the next one: that one, or a number between them with fewer digits."""
     found = []
     for low, high in pairwise(distinct.tolist()):
         rounded = _round_within((low + high) / 2, 0.49 * (high - low))
@@ -150,11 +146,7 @@ def _between(distinct: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _digits(number: float) -> int:
-    """The number of digits of a number, without zeros at either end.
-
-    >>> _digits(1000.0), _digits(0.05), _digits(73.5)
-    (1, 1, 3)
-    """
+    """The number of digits of a number, without zeros at either end."""
     return len(Decimal(repr(number)).normalize().as_tuple().digits)
 
 
@@ -170,11 +162,7 @@ def _rounded_quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: 
 
 
 def _round_within(number: float, room: float) -> float:
-    """The multiple of the largest of the steps 1, 5, 10, 50 ... (or 0.5, 0.1 ...) that is within `room` of a number.
-
-    >>> _round_within(23_412.0, 2_500.0), _round_within(99_000.0, 2_000.0), _round_within(28.0, 1.0)
-    (25000.0, 100000.0, 28.0)
-    """
+    """The multiple of the largest of the steps 1, 5, 10, 50 ... (or 0.5, 0.1 ...) that is within `room` of a number."""
     largest = math.ceil(math.log10(max(abs(number), room, sys.float_info.min))) + 1
     for power in range(largest, largest - 18, -1):
         for step in (f"5e{power}", f"1e{power}"):
@@ -193,13 +181,7 @@ Sets = tuple[tuple[str, ...], ...]
 
 
 def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
-    """The sets of columns that a PUBLIC table suggests to link.
-
-    >>> wages = np.arange(1000)
-    >>> columns = [Column(name, "numeric", edges=[500], integer=True) for name in ("WAGES", "INCOME")]
-    >>> proposed_links(columns, {"WAGES": wages, "INCOME": wages + 10})
-    (('WAGES', 'INCOME'),)
-    """
+    """The sets of columns that a PUBLIC table suggests to link."""
     numeric = [column for column in columns if column.numeric]
     if len(numeric) < 2:
         return ()

@@ -40,12 +40,7 @@ class Grouping:
         return [", ".join(each) or "all" for each in texts]
 
     def above(self, coarser: Grouping) -> NDArray[np.int64]:
-        """For each group, the group of a coarser level that contains it; both levels belong to the same list.
-
-        >>> groups = Groups.of({"STATE": [17, 17, 39], "PUMA": [100, 200, 100]})
-        >>> groups.level(["STATE", "PUMA"]).above(groups.level(["STATE"]))
-        array([0, 0, 1])
-        """
+        """For each group, the group of a coarser level of the same list that contains it."""
         parents = np.zeros(len(self), np.int64)
         parents[self.number] = coarser.number
         return parents
@@ -117,9 +112,7 @@ class Groups:
         """The groups given by the columns `by`, in order of appearance."""
         names = names_of(by)
         indices = [self._index(name) for name in names]
-        numbers: dict[bytes, int] = {}
-        chosen = np.ascontiguousarray(self.codes[:, indices])
-        number = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in chosen], np.int64)
+        number = _numbered(map(tuple, self.codes[:, indices].tolist()))
         first = np.unique(number, return_index=True)[1]
         values = tuple(
             tuple(self.columns[index].values[self.codes[row, index]] for index in indices) for row in first.tolist()
@@ -127,11 +120,7 @@ class Groups:
         return Grouping(names, values, number)
 
     def keyed(self, available: Sequence[str], number: NDArray[np.int64]) -> KeyedGroups:
-        """A lookup from the columns `available` of a row to its group, for groups numbered by `number`.
-
-        The values of the other columns must follow from these (as the state follows from the PUMA), or else the row's
-        group would be unknown.
-        """
+        """A lookup from the columns `available` of a row, which must tell the others, to its group's `number`."""
         keys = [name for name in self.names if name in available]
         absent = [name for name in self.names if name not in available]
         if self.names and not keys:
@@ -139,10 +128,10 @@ class Groups:
         indices = [self._index(name) for name in keys]
         columns = tuple(self.columns[index] for index in indices)
         shape = tuple(column.present for column in columns)
-        if math.prod(shape) >= MOST_COMBINATIONS:
+        if (cells := math.prod(shape)) >= MOST_COMBINATIONS:
             raise DataError(
-                f"the columns {', '.join(map(repr, keys))} of the list of groups have {math.prod(shape):,} "
-                "combinations, too many for a 64-bit number; leave out columns that follow from others"
+                f"{', '.join(keys)} of the list of groups have {cells:,} combinations, too many for 64 bits; leave out "
+                "columns that follow from others"
             )
         joint = np.zeros(len(self), np.int64)
         for index, size in zip(indices, shape, strict=True):
@@ -182,10 +171,7 @@ class KeyedGroups:
     def joint_codes(
         self, cells: Mapping[str, Any], rows: int, *, refuse: bool = True
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The joint code of each row's key columns, and the row's group (-1 for none).
-
-        `refuse` is passed on to `prade.data.read.coding.code_cells`.
-        """
+        """The joint code of each row's key columns, and the row's group (-1 for none); `refuse` is for `code_cells`."""
         joint = np.zeros(rows, np.int64)
         known = np.ones(rows, np.bool_)
         for column in self.columns:
@@ -204,8 +190,7 @@ TIME = re.compile(r"(1[89]|20|21)\d\d([-/.]?(Q[1-4]|\d{1,2})([-/.]\d{1,2})?)?")
 class RecurringGroups:
     """A key for every public group and for every group of a level; groups with the same key are the same (-1: none).
 
-    There are two kinds of keys: of all columns, and of all columns except those of time. `loose` says which groups of
-    the level are recognised by the second kind.
+    There are keys of all columns, and of all but those of time, by which the groups that are `loose` are recognised.
 
     >>> from prade import Column, Schema
     >>> from prade.data.public.public import Public
@@ -246,14 +231,13 @@ class RecurringGroups:
                 keys.append(np.full(every, -1))
                 of_group.append(np.full(size, -1))
                 continue
-            number = _numbered(list(zip(*(values[name] for name in names), strict=True)))
+            number = _numbered(zip(*(values[name] for name in names), strict=True))
             key = _keys_of(public, {name: values[name] for name in names}, number)
             keys.append(key)
             of_group.append(np.where(np.isin(number, key), number, -1))
         loose = (of_group[0] < 0) & (of_group[1] >= 0)
-        when = _numbered(
-            list(zip(*(theirs[name] for name in theirs if name not in timeless), strict=True)) or [()] * every
-        )
+        dated = [theirs[name] for name in theirs if name not in timeless]
+        when = _numbered(list(zip(*dated, strict=True)) or [()] * every)
         seen = np.unique(np.stack([keys[1], when]), axis=1)[0]
         times = np.bincount(seen + 1, minlength=int(of_group[1].max()) + 2)[of_group[1] + 1]
         return cls((keys[0], keys[1]), np.where(loose, of_group[1], of_group[0]), loose, np.where(loose, times, 1))
@@ -295,17 +279,13 @@ def is_time(values: Iterable[Any]) -> bool:
 
 def has_values(public: Grouping, name: str, values: Sequence[Any]) -> bool:
     """Whether the public groups have any of these values in a column."""
-    if name not in public.by:
-        return False
-    return bool((_keys_of(public, {name: values}, np.zeros(len(values), np.int64)) >= 0).any())
+    none = np.zeros(len(values), np.int64)
+    return name in public.by and bool((_keys_of(public, {name: values}, none) >= 0).any())
 
 
 def _keys_of(public: Grouping, values: dict[str, Sequence[Any]], keys: Ints) -> Ints:
-    """The key of each public group, given columns of values and the keys that these stand for.
-
-    Names are read as those of private rows are: where the plan lists numbers, 1 and "01" are the same.
-    """
-    numbers = _numbered(list(zip(*values.values(), strict=True)))
+    """The key of each public group, given columns of values and the keys that these stand for."""
+    numbers = _numbered(zip(*values.values(), strict=True))
     first = np.unique(numbers, return_index=True)[1]
     listed = Groups.of({name: [column[row] for row in first] for name, column in values.items()})
     columns = {name: public.by.index(name) for name in values}
@@ -313,7 +293,7 @@ def _keys_of(public: Grouping, values: dict[str, Sequence[Any]], keys: Ints) -> 
     return listed.keyed(list(values), keys[first]).numbers(mine)
 
 
-def _numbered(rows: Sequence[tuple[Any, ...]]) -> Ints:
+def _numbered(rows: Iterable[tuple[Any, ...]]) -> Ints:
     """The number of each row's value, in order of appearance."""
     numbers: dict[tuple[Any, ...], int] = {}
     return np.array([numbers.setdefault(row, len(numbers)) for row in rows], np.int64)

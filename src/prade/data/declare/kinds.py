@@ -6,19 +6,23 @@ A new kind is a subclass of `ColumnKind`, or of another kind, and stands in `pra
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from prade.core.documents import writable
-from prade.core.errors import SchemaError
-from prade.data.read.cells import LARGEST_WHOLE
+from prade.core.errors import SchemaError, WorkloadError
+from prade.data.read.cells import LARGEST_WHOLE, is_text, numbers_in, numerals_in, texts_of
 
 Value = int | float | str | bool
 Unknown = Literal["other", "clip", "missing"]
@@ -28,6 +32,7 @@ Coding = tuple[NDArray[np.int64], Mask]
 MISSING = "missing"
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # line breaks among them
 ORDER = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+DIGITS = 15  # numbers with this many digits are distinct as doubles
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,20 @@ class Declaration:
     value_type: str = field(init=False, repr=False)  # "int", "float", "str", "bool" or "": distinguishes 1 from True
     cuts: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
+    def error(self, message: str) -> SchemaError:
+        """An error that names the column."""
+        return SchemaError(f"column {self.name!r}: {message}")
+
     def label_of(self, value: Any) -> str | None:
         """The label of a value, or of missing (None); None if it has no label."""
         taken = value is None and MISSING in map(label_key, self.values)  # the key means that value
         return None if taken else self.labels.get(label_key(value))
 
-    def error(self, message: str) -> SchemaError:
-        """An error that names the column."""
-        return SchemaError(f"column {self.name!r}: {message}")
+    def value_labelled(self, text: str) -> Value | None:
+        """The listed value with this label, in any case of letters; None if there is none."""
+        labelled = ((value, self.label_of(value)) for value in self.values)
+        asked = text.casefold()
+        return next((value for value, label in labelled if label is not None and label.casefold() == asked), None)
 
 
 class ColumnKind(ABC):
@@ -76,10 +87,6 @@ class ColumnKind(ABC):
     @abstractmethod
     def settled(self) -> dict[str, Any]:
         """The fields of the declaration that this kind has a part in, checked and in their final form."""
-
-    @abstractmethod
-    def no_label(self, key: str) -> str:
-        """Why there cannot be a label for this key."""
 
     @property
     @abstractmethod
@@ -107,6 +114,162 @@ class ColumnKind(ABC):
         """One text for readers per code, without missing and without labels."""
 
 
+class Categorical(ColumnKind):
+    """A list of values; the code of a value is its index in the list."""
+
+    name = "categorical"
+    keys = frozenset({"values", "other"})
+
+    def settled(self) -> dict[str, Any]:
+        column, values = self.column, tuple(map(plain_value, self.column.values))
+        if not values and not column.missing and not self.groups:
+            raise column.error(
+                "the list of values is empty; give at least one value, e.g. values = [1, 2], or missing = true for a "
+                "column that is always missing"
+            )
+        if bad := [value for value in values if not _can_be_listed(value)]:
+            raise column.error(
+                f"values must be text, true/false, dates or finite numbers of at most 64 bits, got {str(bad[0])[:40]!a}"
+            )
+        types = {type(value).__name__ for value in values}
+        if types == {"int", "float"}:
+            values, types = tuple(float(value) for value in values), {"float"}
+        if len(types) > 1:
+            raise column.error(
+                f"the values mix {' and '.join(sorted(types))}; write them all as one type, "
+                f"e.g. [{', '.join(_quoted(value_text(value)) for value in values[:3])}]"
+            )
+        value_type = types.pop() if types else "" if self.groups else "str"  # without values, all cells are missing
+        if repeated := [value for value, number in Counter(values).items() if number > 1]:
+            raise column.error(f"the value {_quoted(repeated[0])} is listed twice; remove one")
+        other = plain_value(column.other)
+        if other is not None and (other not in values or isinstance(other, str) != (value_type == "str")):
+            raise column.error(
+                f"other is {_quoted(other)}, which is not among the values {some_of(values)}; add it to them"
+            )
+        return {"values": values, "other": other, "value_type": value_type, "cuts": ()}
+
+    @property
+    def present(self) -> int:
+        return len(self.column.values)
+
+    def codes(self, cells: Any, fallback: int) -> Coding:
+        index = self._indices(cells)
+        fits = index >= 0
+        return np.where(fits, index, fallback), fits
+
+    def _indices(self, cells: Any) -> NDArray[np.int64]:
+        """The index of each cell in the list of values; -1 if it is not there."""
+        values, value_type = self.column.values, self.column.value_type
+        if value_type == "str":
+            types, kind = pa.types, cells.type
+            number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+            texts = numerals(values) if number else values
+            index = pc.index_in(texts_of(cells), value_set=pa.array(texts, pa.large_string()))
+            return np.asarray(index.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+        if value_type == "bool" and is_text(cells.type):
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
+            truth = pc.index_in(words, value_set=pa.array(["false", "true", "0", "1"], pa.large_string()))
+            cells = pc.bit_wise_and(truth, 1)
+        if value_type == "int" and max(abs(int(value)) for value in values) >= LARGEST_WHOLE:
+            return self._exact_indices(cells)
+        numbers = numbers_in(cells, dates=self.column.dates)
+        listed = np.asarray(values, dtype=np.float64)
+        order = np.argsort(listed)
+        near = np.minimum(np.searchsorted(listed[order], numbers), len(listed) - 1)
+        return np.where(listed[order][near] == numbers, order[near], -1).astype(np.int64)
+
+    def _exact_indices(self, cells: Any) -> NDArray[np.int64]:
+        """For whole numbers that floats cannot tell apart: Python compares all numbers exactly."""
+        index_of: dict[Any, int] = {value: index for index, value in enumerate(self.column.values)}
+        if is_text(cells.type):
+            numbers = [None if text is None else Decimal(text) for text in numerals_in(cells).to_pylist()]
+        else:
+            numbers = cells.to_pylist()
+        return np.array([index_of.get(number, -1) for number in numbers], dtype=np.int64)
+
+    def satisfying(self, op: str, value: Any) -> Mask:
+        column, value = self.column, plain_value(value)
+        if column.value_type == "bool" and not isinstance(value, str) and value in (0, 1):
+            value = bool(value)
+        text, hint = isinstance(value, str), self._label_hint(op, value)
+        if text != (column.value_type == "str") or (op in ("==", "!=") and value not in column.values):
+            raise WorkloadError(
+                f"{column.name} {op} {value!r}: choose one of the values of {column.name}, written as "
+                f"{some_of(column.values)}{hint}"
+            )
+        if op in ("==", "!="):
+            equal = np.array([each == value for each in column.values], dtype=np.bool_)
+            return equal if op == "==" else ~equal
+        if column.value_type not in ("int", "float"):
+            raise WorkloadError(
+                f"{column.name} {op} {value!r}: the values of {column.name} have no order; use == or !=, or `in` with "
+                "a list"
+            )
+        return np.asarray(ORDER[op](np.array(column.values), value), dtype=np.bool_)
+
+    def _label_hint(self, op: str, text: Any) -> str:
+        """What to write instead of a label, such as ``" ('female' is the label of 2: write SEX == 2)"``; or nothing."""
+        column = self.column
+        if not isinstance(text, str):
+            return ""
+        if (value := column.value_labelled(text)) is not None:
+            return f" ({text!r} is the label of {value!r}: write {column.name} {op} {value!r})"
+        if (column.label_of(None) or "").casefold() != text.casefold():
+            return ""
+        test = "is missing" if op == "==" else "is not missing"
+        return f" ({text!r} is the label of missing: write {column.name} {test})"
+
+    def natural_type(self) -> pa.DataType:
+        return pa.array(self.column.values).type
+
+    def cell_texts(self) -> list[str]:
+        return [value_text(value) for value in self.column.values]
+
+    words = cell_texts
+
+
+class Group(Categorical):
+    """The values of a column of the list of groups, which may be given later."""
+
+    name = "group"
+    groups = True
+    keys = frozenset({"values"})
+
+    @property
+    def present(self) -> int:
+        if not self.column.values:
+            raise self.column.error(
+                "the values of this group column are not known yet; "
+                "give the public list of groups with schema.with_groups(table)"
+            )
+        return len(self.column.values)
+
+
+def numerals(values: tuple[Value, ...]) -> list[str]:
+    """Listed texts in the form in which numbers are compared with them: codes of one width lose leading zeros.
+
+    A table that stores the codes "00100" and "02300" as numbers contains 100 and 2300. If the widths differ, as in "1"
+    and "02", leading zeros are part of the code and are kept.
+    """
+    texts = [str(value) for value in values]
+    codes = {text for text in texts if text.isascii() and text.isdigit() and len(text) <= DIGITS}
+    if len({len(code) for code in codes}) > 1:
+        return texts
+    return [str(int(text)) if text in codes else text for text in texts]
+
+
+def _can_be_listed(value: Any) -> bool:
+    if isinstance(value, str):
+        return type(value) is str and writable(value)
+    return type(value) in (bool, int, float) and (
+        abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
+    )
+
+
+# ---------------------------------------------------------------------- values and their labels
+
+
 def plain_value(value: Any) -> Any:
     """A listed value as a plain Python value; dates become ISO text."""
     if isinstance(value, datetime.date):
@@ -115,17 +278,19 @@ def plain_value(value: Any) -> Any:
 
 
 def value_text(value: Any) -> str:
+    """A value as text, whole floats without a decimal point."""
     if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
         return str(int(value))
     return str(value)
 
 
-def quoted(value: Any) -> str:
+def _quoted(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else value_text(value)
 
 
 def some_of(values: Sequence[Value], most: int = 12) -> str:
-    shown = ", ".join(quoted(value) for value in values[:most])
+    """The first values, for a message."""
+    shown = ", ".join(_quoted(value) for value in values[:most])
     return shown if len(values) <= most else f"{shown}, ... ({len(values)} in all)"
 
 
@@ -144,35 +309,30 @@ def label_key(value: Any) -> str:
 def check_words(words: Mapping[str, Any]) -> None:
     """Refuse what cannot be shown in one line: `words` has texts by what they are."""
     for what, text in words.items():
-        if not isinstance(text, str):
-            raise SchemaError(f"{what} is {str(text)[:40]!r}; write a text")
-        if not writable(text):
-            raise SchemaError(f"{what} contains half a character (an unpaired surrogate); correct it")
-        if CONTROLS.search(text):
-            raise SchemaError(f"{what} {text[:40]!a} has a line break or a control character; write it in one line")
+        if not isinstance(text, str) or not writable(text) or CONTROLS.search(text):
+            raise SchemaError(f"{what} is {str(text)[:40]!a}; write a text in one line, without control characters")
 
 
 def settled_labels(domain: ColumnKind) -> dict[str, str]:
-    """The table of a column's labels with texts as keys; labels of values that the column does not have are refused.
+    """The labels with texts as keys, in the order of the codes; those of values that the column lacks are refused.
 
     A column that lists the value "missing" cannot label its missing cells.
     """
     column, labels = domain.column, domain.column.labels
     if not isinstance(labels, Mapping):
         raise SchemaError(f'labels is {str(labels)[:40]!r}; write a table such as {{1 = "male", 2 = "female"}}')
-    listed = dict.fromkeys(label_key(value) for value in column.values)
+    listed = dict.fromkeys(map(label_key, column.values))
     if None in labels and MISSING in listed:
         raise SchemaError(f'its missing cells cannot have a label, because it also lists the value "{MISSING}"')
     settled: dict[str, str] = {}
     for value, label in labels.items():
         key = label_key(value)
         if key not in listed and not (key == MISSING and column.missing) and not (domain.groups and not listed):
-            needs = "there is a label for missing cells, which needs missing = true"
-            raise SchemaError(needs if key == MISSING else domain.no_label(key))
-        what = f'the label of "{key[:40]}"'
-        check_words({what: label})
-        if not label.strip():
-            raise SchemaError(f"{what} is empty; leave it out")
-        if settled.setdefault(key, label) != label:
-            raise SchemaError(f"{what} is given twice; remove one")
-    return {key: settled[key] for key in (*listed, MISSING) if key in settled} | settled  # in the order of the codes
+            raise SchemaError(
+                f'there is a label for "{key[:40]}"; only listed values ({some_of(column.values) or "there are none"}) '
+                f"have labels, and {MISSING} with missing = true"
+            )
+        check_words({f'the label of "{key[:40]}"': label})
+        if not label.strip() or settled.setdefault(key, label) != label:
+            raise SchemaError(f'the label of "{key[:40]}" is empty, or given twice; leave it out')
+    return {key: settled[key] for key in (*listed, MISSING) if key in settled} | settled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,13 @@ from numpy.typing import NDArray
 
 from prade.core.errors import WorkloadError
 from prade.data.declare.kinds import Coding, ColumnKind, Mask, value_text
-from prade.data.read.cells import LARGEST_WHOLE, is_text, numbers_in
+from prade.data.read.cells import LARGEST_WHOLE, PER_SECOND, is_text, numbers_in
 
 Floats = NDArray[np.float64]
 
 EPOCH = datetime.date(1970, 1, 1)
 LARGEST_NUMBER = 1e300
 SEPARATED = 10_000  # a column with such numbers has separators between thousands; smaller numbers may be years
-PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def days(date: datetime.date) -> float:
@@ -47,59 +47,49 @@ class Numeric(ColumnKind):
         column = self.column
         if not column.edges:
             raise column.error("a numeric column needs edges; give at least one, e.g. edges = [10, 20, 30]")
-        given = [*column.edges, *(bound for bound in (column.min, column.max) if bound is not None)]
+        bounds = {key: bound for key in ("min", "max") if (bound := getattr(column, key)) is not None}
+        given = [*column.edges, *bounds.values()]
         as_dates = [isinstance(number, datetime.date) for number in given]
         if any(as_dates) and (not all(as_dates) or any(isinstance(number, datetime.datetime) for number in given)):
             raise column.error("edges, min and max must all be dates (2020-12-31, no time of day) or all numbers")
         dates = column.dates or any(as_dates)
         integer = column.integer or dates
         edges = tuple(self._finite("edges", edge, integer, dates) for edge in column.edges)
-        low, high = (
-            None if bound is None else self._finite(key, bound, integer, dates)
-            for key, bound in (("min", column.min), ("max", column.max))
-        )
+        settled = {key: self._finite(key, bound, integer, dates) for key, bound in bounds.items()}
+        low, high = settled.get("min"), settled.get("max")
         text = date_text if dates else value_text
         for before, after in itertools.pairwise(edges):
             if before >= after:
-                wrong = "is listed twice" if before == after else f"comes after {text(before)}"
-                raise column.error(f"edge {text(after)} {wrong}; list each edge once, in ascending order")
-            if integer and math.ceil(before) == math.ceil(after):
                 raise column.error(
-                    f"there is no whole number in [{text(before)}, {text(after)}); remove one of the two edges"
+                    f"edge {text(after)} follows {text(before)}; list each edge once, in ascending order"
                 )
+            if integer and math.ceil(before) == math.ceil(after):
+                raise column.error(f"there is no whole number from {text(before)} to {text(after)}; remove one edge")
         if low is not None and high is not None and low > high:
             raise column.error(f"min {text(low)} is above max {text(high)}; swap them")
         cuts = tuple(e for e in edges if (low is None or e > low) and (high is None or e <= high))
         if not cuts:
-            bounds = (("above min", low), ("not above max", high))
-            needed = " and ".join(f"{words} {text(at)}" for words, at in bounds if at is not None)
-            raise column.error(f"no edge is {needed}, so there would be only one bin; add an edge that is")
+            limits = " and ".join(f"{key} {text(bound)}" for key, bound in settled.items())
+            raise column.error(f"no edge is within {limits}, so there would be only one bin; add an edge that is")
         bins = {"edges": edges, "min": low, "max": high, "cuts": cuts}
         return {**bins, "dates": dates, "integer": integer, "value_type": ""}
 
     def _finite(self, key: str, number: Any, integer: bool, dates: bool) -> float:
-        error = self.column.error
         if isinstance(number, datetime.date):
             return days(number)
-        if isinstance(number, (bool, str)) or not isinstance(number, (int, float, np.integer, np.floating)):
-            needed = "numbers or dates" if key == "edges" else "a number or a date"
-            example = "[10, 20, 30] or [2020-12-31]" if key == "edges" else "10 or 2020-12-31"
-            raise error(f"{key} must be {needed}, got {number!r}; write e.g. {key} = {example}, without quotes")
-        if not isinstance(number, int) and not math.isfinite(number):
-            raise error(f"{key} must be finite; remove {number}: the first and last bins are open-ended anyway")
-        if not -LARGEST_NUMBER <= number <= LARGEST_NUMBER:  # before float(), which fails for larger whole numbers
-            raise error(f"{key} must be at most 1e300 in absolute value, so that every bin contains numbers")
-        converted = float(number)
-        if dates and not days(datetime.date.min) <= converted <= days(datetime.date.max):
-            raise error(f"{key} must be dates from 0001-01-01 to 9999-12-31; got {converted:g} days since 1970")
-        if integer and abs(converted) > LARGEST_WHOLE:
-            raise error(f"{key} of an integer column must be at most 2**53 in absolute value, got {number!r}")
-        if integer and key != "edges" and not converted.is_integer():
-            raise error(f"{key} of an integer column must be a whole number, got {number!r}")
-        return converted
-
-    def no_label(self, key: str) -> str:
-        return f'there is a label for "{key[:40]}", but bins have no labels: only missing may have one'
+        needed = "numbers or dates (2020-12-31), without quotes"
+        plain = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
+        if plain and -LARGEST_NUMBER <= number <= LARGEST_NUMBER:  # before float(), which fails for larger numbers
+            converted = float(number)
+            whole = abs(converted) <= LARGEST_WHOLE and (key == "edges" or converted.is_integer())
+            dated = days(datetime.date.min) <= converted <= days(datetime.date.max)
+            if (whole or not integer) and (dated or not dates):
+                return converted
+            needed = "dates from 0001-01-01 to 9999-12-31" if dates else "whole numbers up to 2**53 (integer = true)"
+        raise self.column.error(
+            f"{key} must be {needed}, got {number!r}; the first and last bins are open-ended, so no edge need be "
+            "infinite or above 1e300"
+        )
 
     @property
     def present(self) -> int:
@@ -161,18 +151,15 @@ class Numeric(ColumnKind):
 
     def _threshold(self, op: str, value: Any) -> float:
         column = self.column
-        asked = f"{column.name} {op} {value!r}"
         if column.dates and isinstance(value, str):
-            try:
+            with suppress(ValueError):
                 value = datetime.date.fromisoformat(value)
-            except ValueError:
-                raise WorkloadError(f"{asked}: {column.name} contains dates; write one as '2020-12-31'") from None
         if column.dates and isinstance(value, datetime.date):
             return days(value)
         number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
         if column.dates or not number or math.isnan(value):
             expected = "a date such as '2020-12-31'" if column.dates else "a number"
-            raise WorkloadError(f"{asked}: compare {column.name} with {expected}")
+            raise WorkloadError(f"{column.name} {op} {value!r}: compare {column.name} with {expected}")
         return float(value)
 
     def _at_least(self, number: float, op: str, value: Any) -> Mask:
@@ -197,7 +184,7 @@ class Numeric(ColumnKind):
         if self.bounds(code) != (number, number):
             raise WorkloadError(
                 f"{column.name} {op} {value!r}: the bin {self.cell_texts()[code]} contains other values too; "
-                "compare with the edges of the bin using < and >=, or add edges to the schema"
+                "compare with its edges using < and >=, or add edges to the schema"
             )
         equal[code] = True
         return equal
@@ -205,14 +192,11 @@ class Numeric(ColumnKind):
     def _off_edge(self, op: str, value: Any, number: float) -> OffEdge:
         below = max((x for x in self.thresholds if x < number), default=None)
         above = min((x for x in self.thresholds if x > number), default=None)
-        near = [cut for cut in (below, above) if cut is not None]
-        names = " and ".join(map(self.number_text, near))
-        where = (
-            "the column has a single bin: add an edge to the schema",
-            f"the nearest edge is {names}; compare with it, or add one to the schema",
-            f"the nearest edges are {names}; compare with an edge, or add one to the schema",
-        )[len(near)]
-        return OffEdge(f"{self.column.name} {op} {value!r} is not at the edge of a bin: {where}", below, above)
+        near = [self.number_text(cut) for cut in (below, above) if cut is not None]
+        compare = "are {}; compare with an edge" if len(near) > 1 else "is {}; compare with it"
+        nearest = f"the nearest edge{'s' * (len(near) > 1)} {compare.format(' and '.join(near))}"
+        message = f"{self.column.name} {op} {value!r} is not at the edge of a bin: {nearest}, or add one to the schema"
+        return OffEdge(message, below, above)
 
     def natural_type(self) -> pa.DataType:
         if self.column.dates:
@@ -235,7 +219,7 @@ class Numeric(ColumnKind):
         source = pa.array(np.floor(numbers).astype(np.int64) if whole else numbers, from_pandas=True)
         try:
             if dates and types.is_timestamp(kind):
-                return pa.array((numbers * PER_DAY[kind.unit]).astype(np.int64)).cast(kind)
+                return pa.array((numbers * (86_400 * PER_SECOND[kind.unit])).astype(np.int64)).cast(kind)
             if dates:
                 return source.cast(pa.int32()).cast(pa.date32()).cast(kind)
             if is_text(kind):
@@ -245,7 +229,6 @@ class Numeric(ColumnKind):
             return None
 
     def number_text(self, number: float) -> str:
-        """A number of the column, or a date, as text."""
         return date_text(number) if self.column.dates else value_text(number)
 
     def cell_texts(self) -> list[str]:
@@ -267,7 +250,6 @@ class Numeric(ColumnKind):
         return [self._interval(*each, last=code == len(bins) - 1) for code, each in enumerate(bins)]
 
     def _range(self, start: float | None, stop: float | None) -> str:
-        """The whole numbers or days from `start` to `stop`; None is an open end."""
         if start is None or stop is None:
             edge = stop + 1 if stop is not None else start
             assert edge is not None  # a column has an edge, and its bins are open on one side at most

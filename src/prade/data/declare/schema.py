@@ -39,10 +39,6 @@ class Schema:
     ((2, 3), 6)
     """
 
-    columns: tuple[Column, ...]
-    linked: tuple[tuple[str, ...], ...]
-    invariants: tuple[Invariant, ...]
-
     def __init__(
         self,
         columns: Sequence[Column],
@@ -61,7 +57,7 @@ class Schema:
             if column.name in self._by_name:
                 raise SchemaError(f"column {column.name!r} is declared twice; remove one of the two")
             self._by_name[column.name] = column
-        self.linked = _checked_links(linked, self.coded, self.names)
+        self.linked = _checked_links(linked, self.coded)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,9 +103,9 @@ class Schema:
 
     def select(self, names: Sequence[str]) -> Schema:
         """A schema with these columns only, in this order."""
-        chosen = [self[name] for name in names_of(names)]
-        linked = [[name for name in together if name in names_of(names)] for together in self.linked]
-        return Schema(chosen, linked=[together for together in linked if len(together) > 1])
+        chosen = names_of(names)
+        linked = [[name for name in together if name in chosen] for together in self.linked]
+        return Schema([self[name] for name in chosen], linked=[together for together in linked if len(together) > 1])
 
     def with_invariants(self, invariants: Sequence[Invariant]) -> Schema:
         """This schema with other invariants."""
@@ -125,8 +121,7 @@ class Schema:
     def with_groups(self, table: Any) -> Schema:
         """This schema with the values of its group columns taken from a public list of groups.
 
-        `table` is a table or file with one row per group. Its columns may be nested, as STATE and PUMA are; then the
-        values of the outer column repeat. A group column that is not in the list keeps its values.
+        `table` is a table or file with one row per group. A group column that is not in the list keeps its values.
         """
         groups = read_table(table)
         filled = []
@@ -149,10 +144,7 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Schema:
-        """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON.
-
-        The numeric columns of the contest get the bins of its score (sprint 2).
-        """
+        """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
         text = file_text(path, "schema file", SchemaError)
         try:
             if text.lstrip().startswith("{"):
@@ -233,30 +225,25 @@ class Schema:
         return f"Schema({len(self.columns)} columns: {', '.join(kinds)}{more})"
 
 
-def _checked_links(linked: Any, coded: Sequence[str], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _checked_links(linked: Any, coded: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Sets of linked columns, if that is what they are: two or more coded columns each, no column in two sets."""
-    if not _is_list(linked) or not all(_is_list(together) for together in linked):
+    if not _is_list(linked) or not all(map(_is_list, linked)):
         raise SchemaError(
             f'linked is {linked!r}; give a list of lists of column names, e.g. linked = [["WAGES", "INCOME"]]'
         )
-    sets = tuple(tuple(together) for together in linked)
-    seen: set[str] = set()
-    for together in sets:
+    seen: list[str] = []
+    for together in linked:
         shown = f"linked: {list(together)}"
         for name in together:
-            if not isinstance(name, str) or name not in names:
-                hint = closest(name, coded) if isinstance(name, str) else ""
-                raise SchemaError(f"{shown} has {name!r}, which is not a column of the schema{hint}")
             if name not in coded:
-                raise SchemaError(
-                    f"{shown} has the group column {name!r}; remove it, because groups come from the list of groups"
-                )
+                hint = closest(name, coded) if isinstance(name, str) else ""
+                raise SchemaError(f"{shown} has {name!r}, which is not a column of the schema that is estimated{hint}")
             if name in seen:
                 raise SchemaError(f"linked: column {name!r} is listed twice; join the sets that have it, or remove it")
-            seen.add(name)
+            seen.append(name)
         if len(together) < 2:
             raise SchemaError(f"{shown} has fewer than two columns; add those that belong to it, or remove it")
-    return sets
+    return tuple(map(tuple, linked))
 
 
 def _is_list(value: Any) -> bool:
@@ -338,12 +325,8 @@ class PublishedTotals:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; the numbers are in it, whatever file they came from."""
         column = DEFAULT_COLUMN + "_" * (DEFAULT_COLUMN in self.level)  # a name that no group column has
-        table = {
-            "level": list(self.level),
-            "column": column,
-            "source": self.source,
-            "totals": {**self.groups.to_dict(), column: list(self.rows)},
-        }
+        table: dict[str, Any] = {"level": list(self.level), "column": column, "source": self.source}
+        table |= {"totals": {**self.groups.to_dict(), column: list(self.rows)}}
         return {key: value for key, value in table.items() if value not in (DEFAULT_COLUMN, "public")}
 
 
@@ -375,30 +358,20 @@ def checked_invariants(invariants: Any) -> tuple[Invariant, ...]:
 
 
 def _invariant_of(table: Mapping[str, Any], folder: Path | None) -> Invariant:
-    keys = ("rule", "source") if "rule" in table else ("level", "totals", "column", "source")
-    for key in table:
-        if key not in keys:
-            hint = closest(key, ("rule", *keys)) or f"; the keys are {', '.join(keys)}"
-            raise SchemaError(f"unknown key {key!r}{hint}")
     if "rule" in table:
+        schema_file.refuse_unknown_keys(table, ("rule", "source"))
         return Rule(**table)
-    for key in ("level", "totals"):
-        if key not in table:
-            raise SchemaError(f"{key} is missing; write a rule, or the level and the totals of its groups")
+    schema_file.refuse_unknown_keys(table, ("rule", "level", "totals", "column", "source"))
+    if "level" not in table or "totals" not in table:
+        raise SchemaError("level or totals is missing; write a rule, or the level and the totals of its groups")
+    totals = table["totals"]
+    if isinstance(totals, str) and folder is not None:
+        totals = folder / totals
+    elif not isinstance(totals, Mapping) or not all(isinstance(cells, list) for cells in totals.values()):
+        where = "the path of a file, or " if folder is not None else ""
+        raise SchemaError(f"totals is {str(totals)[:40]!r}; write {where}a table with a list of values for each column")
     named = {key: table[key] for key in ("column", "source") if key in table}
-    return PublishedTotals.of(_totals(table["totals"], folder), table["level"], **named)
-
-
-def _totals(value: Any, folder: Path | None) -> Any:
-    """The table of totals, or the path of its file."""
-    if isinstance(value, Mapping):
-        if not all(isinstance(cells, list) for cells in value.values()):
-            raise SchemaError("totals must have a list of values for each column, one value per group")
-        return dict(value)
-    if isinstance(value, str) and folder is not None:
-        return folder / value
-    where = "the path of a file, or a table of the numbers" if folder is not None else "a table of the numbers"
-    raise SchemaError(f"totals is {str(value)[:40]!r}; write {where}")
+    return PublishedTotals.of(totals, table["level"], **named)
 
 
 def _whole_number(cell: Any, column: str) -> int:

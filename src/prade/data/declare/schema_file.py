@@ -28,35 +28,32 @@ COLUMN_KEYS = (
 
 def columns_of_table(table: Mapping[str, Any]) -> list[Column]:
     """The columns that a document of the TOML format declares; `Schema` checks the rest, because it has the columns."""
-    for key in table:
-        if key not in KEYS:
-            raise SchemaError(
-                f"unknown key {key!r}{closest(key, KEYS)}; "
-                "a schema has `version`, `linked` if columns belong together, one [[column]] table per column, and "
-                "[[invariant]] tables if there are any"
-            )
-    if "version" not in table:
-        raise SchemaError(f"the version of the format is missing; begin the file with `version = {VERSION}`")
-    if table["version"] != VERSION or isinstance(table["version"], bool):
-        raise SchemaError(f"version is {table['version']!r}, but this version of prade reads `version = {VERSION}`")
+    refuse_unknown_keys(table, KEYS)
+    if table.get("version") != VERSION or isinstance(table["version"], bool):
+        raise SchemaError(
+            f"version is {table.get('version')!r}, but this version of prade reads `version = {VERSION}`; begin the "
+            "file with it"
+        )
     entries = table.get("column")
-    if not isinstance(entries, list) or not entries:
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise SchemaError("the schema has no columns; write a [[column]] table (double brackets) for each column")
     return [_column_of_entry(number, entry) for number, entry in enumerate(entries, start=1)]
 
 
-def _column_of_entry(number: int, entry: Any) -> Column:
-    if not isinstance(entry, dict):
-        raise SchemaError(f"column {number} is {entry!r}; write a [[column]] table with name and kind")
+def _column_of_entry(number: int, entry: Mapping[str, Any]) -> Column:
     title = f"column {entry['name']!r}" if "name" in entry else f"column {number} of the file"
-    for key in entry:
-        if key not in COLUMN_KEYS:
-            hint = closest(key, COLUMN_KEYS) or f"; the keys are {', '.join(COLUMN_KEYS)}"
-            raise SchemaError(f"{title}: unknown key {key!r}{hint}")
+    refuse_unknown_keys(entry, COLUMN_KEYS, f"{title}: ")
     for key, example in (("name", '"AGE"'), ("kind", '"categorical"')):
         if key not in entry:
             raise SchemaError(f"{title}: {key} is missing; write e.g. {key} = {example}")
     return Column(**entry)  # checks the value of every key
+
+
+def refuse_unknown_keys(table: Mapping[str, Any], keys: Sequence[str], where: str = "") -> None:
+    """Refuse a table of a file that has other keys than these."""
+    for key in table:
+        if key not in keys:
+            raise SchemaError(f"{where}unknown key {key!r}{closest(key, keys)}; the keys are {', '.join(keys)}")
 
 
 def columns_of_json(content: Mapping[str, Any]) -> list[Column]:
@@ -64,22 +61,18 @@ def columns_of_json(content: Mapping[str, Any]) -> list[Column]:
     declared = content.get("schema")
     if not isinstance(declared, Mapping):
         return columns_of_mbi(content)
-    if not declared:
-        raise SchemaError('the contest file needs a "schema" object with at least one column')
     return [_contest_column(name, entry) for name, entry in declared.items()]
 
 
 def columns_of_mbi(domain: Mapping[str, Any]) -> list[Column]:
     """The columns of mbi's domain: {"column": number of values}."""
-    columns = []
     for name, size in domain.items():
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST_VALUES:
             raise SchemaError(
                 f"column {name!r}: the size is {str(size)[:40]}; in a domain file, each column's size must be a whole "
                 f"number from 1 to {MOST_VALUES:,}"
             )
-        columns.append(Column(name, "categorical", values=tuple(range(size))))
-    return columns
+    return [Column(name, "categorical", values=tuple(range(size))) for name, size in domain.items()]
 
 
 _THOUSANDS = range(0, 105_000, 5_000)
@@ -99,9 +92,7 @@ CONTEST_GROUPS = ("PUMA", "YEAR")
 def _contest_column(name: str, entry: Any) -> Column:
     if not isinstance(entry, Mapping):
         raise SchemaError(f'column {name!r}: expected an object such as {{"dtype": "uint8", "values": [1, 2]}}')
-    for key in entry:
-        if key not in ("dtype", "values", "min", "max"):
-            raise SchemaError(f"column {name!r}: unknown key {key!r}{closest(key, ('dtype', 'values', 'min', 'max'))}")
+    refuse_unknown_keys(entry, ("dtype", "values", "min", "max"), f"column {name!r}: ")
     if "values" in entry:
         return Column(name, "group" if name in CONTEST_GROUPS else "categorical", values=entry["values"])
     if name not in CONTEST_EDGES:
@@ -130,18 +121,14 @@ def _entry_of(column: Column) -> dict[str, Any]:
         if number is not None and column.dates:
             return EPOCH + datetime.timedelta(days=number)
         # 5 is easier to read than 5.0 and means the same.
-        if number is not None and number.is_integer() and abs(number) < LARGEST_WHOLE:
-            return int(number)
-        return number
+        whole = number is not None and number.is_integer() and abs(number) < LARGEST_WHOLE
+        return int(number) if number is not None and whole else number
 
     entry = {key: getattr(column, key) for key in COLUMN_KEYS}
     entry |= {"integer": column.integer and not column.dates, "min": written(column.min), "max": written(column.max)}
     entry |= {"edges": [*map(written, column.edges)], "values": list(column.values), "labels": dict(column.labels)}
-    return {key: value for key, value in entry.items() if value is not None and (key == "other" or not _empty(value))}
-
-
-def _empty(value: Any) -> bool:
-    return value is False or (isinstance(value, str | list | dict) and not value)
+    given = {key for key, value in entry.items() if value or (key in ("min", "max", "other") and value is not None)}
+    return {key: value for key, value in entry.items() if key in given}
 
 
 def one_line_arrays(text: str) -> str:
@@ -149,15 +136,13 @@ def one_line_arrays(text: str) -> str:
     lines: list[str] = []
     inside = False
     for line in text.rstrip("\n").split("\n"):  # not splitlines, because texts may contain other separators
-        if inside and line == "]":
-            lines[-1] = lines[-1].removesuffix(", ") + "]"
-            inside = False
-        elif inside:
-            piece = line.strip()
-            if piece.startswith("]"):  # the end of a nested array
-                lines[-1] = lines[-1].removesuffix(", ")
-            lines[-1] += piece if piece.endswith("[") else f"{piece} "
-        else:
+        if not inside:
             lines.append(line)
             inside = line.endswith(" = [")
+            continue
+        piece = line.strip()
+        if piece.startswith("]"):  # the end of an array
+            lines[-1] = lines[-1].removesuffix(", ")
+        inside = line != "]"
+        lines[-1] += piece if piece.endswith("[") or not inside else f"{piece} "
     return "\n".join(lines) + "\n"

@@ -1,9 +1,8 @@
 """Turning codes back into a table like the public one: same types, same column order, missing cells where coded.
 
-The numbers of a row are those of a public row with the same codes (`prade.data.public.donors`), if there is one. A
-column that has no donor takes a public value of its bin, in proportion to how often it occurs (or to the weights of its
-rows). Both preserve heaping at round numbers and the shape of the tails. If the public table has no value in a bin,
-numbers are drawn uniformly from it.
+The numbers of a row are those of a public row with the same codes (`prade.data.public.donors`), if there is one. Else a
+column takes a public value of its bin, in proportion to how often it occurs (or to the weights of its rows): heaping at
+round numbers and the shape of the tails stay. If the public table has no value in a bin, numbers are drawn uniformly.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,9 @@ from prade.core.errors import DataError
 from prade.core.execution import cores, finishing
 from prade.data.declare.column import Column
 from prade.data.declare.numeric import Numeric
+from prade.data.declare.schema import Schema
 from prade.data.public.donors import NONE, Donors, RowIndex
+from prade.data.public.joint import Joint, row_weights
 from prade.data.read.cells import AT_ONCE, Columns, one_piece
 from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
@@ -68,7 +69,7 @@ class Menu:
         return values.take(pa.array(index, mask=missing))
 
     def _uniform(self, codes: Ints, chance: Floats) -> tuple[Any, Ints]:
-        """The values with a uniformly drawn number appended for each of these codes, and the indices of those."""
+        """The values and a uniformly drawn number for each of these codes, and the indices of those."""
         numbers, kind, public = Numeric(self.column).uniform(codes, chance), self.values.type, self.values
         if not self._holds(np.unique(codes), kind):
             # The public type cannot hold a number of this bin (e.g. 300 in 8 bits): use the natural type.
@@ -183,7 +184,6 @@ class Copies:
 
     @cached_property
     def _index(self) -> RowIndex:
-        """The public rows by all their values."""
         numbers = [_numbered_rows(menu) for menu in self._menus]
         narrow = [each.astype(np.min_scalar_type(int(each.max(initial=0)))) for each in numbers]
         return RowIndex(narrow, [int(each.max(initial=0)) + 1 for each in numbers])
@@ -218,14 +218,6 @@ def _ranks(menu: Menu) -> tuple[Floats, Ints]:
     return known, rank
 
 
-# ---------------------------------------------------------------------- the decoder
-
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-    from prade.data.public.joint import Joint
-
-
 class Decoder:
     """Turns codes into a table; made by `Decoder.fit` from a public table or by `Decoder.plain` from a schema alone.
 
@@ -253,10 +245,7 @@ class Decoder:
         `weight` names a column of row weights: donors are drawn in proportion to them, and never from rows of weight 0.
         """
         table = public if isinstance(public, Columns) else read_table(public)
-        weights = np.ones(table.num_rows)
-        if weight is not None:
-            cells = one_piece(plain_cells(read_table(table, [weight])[weight]))
-            weights = _checked_weights(numbers_of(Column(weight, "numeric", edges=(0,)), cells), weight)
+        weights = np.ones(table.num_rows) if weight is None else row_weights(table, weight)
         without_values = {name for name in schema.groups if not schema[name].values}
         read_table(table, [name for name in schema.coded if name not in table.column_names])  # an error names it
         names = [name for name in table.column_names if name in schema and name not in without_values]
@@ -292,7 +281,7 @@ class Decoder:
         return self.types.framed(self.types.of_table(pa.table(cells, names=names)), like)
 
     def listed(self, name: str) -> pa.Array:
-        """The values of a column with listed values, in the order of its codes, as the public table writes them."""
+        """The listed values of a column, in the order of its codes, as the public table writes them."""
         return self.types.of_table(pa.table([self._menus[name].values], names=[name]))[name].combine_chunks()
 
     def copied(self, table: pa.Table, coded: Joint | None = None, drawn: Ints | None = None) -> Flags:
@@ -314,9 +303,3 @@ class Decoder:
     @cached_property
     def _copies(self) -> Copies:
         return Copies([self._menus[name] for name in self.schema.coded])
-
-
-def _checked_weights(weights: Floats, name: str) -> Floats:
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise DataError(f"the weights in {name!r} must be finite and not negative; remove such rows or set them to 0")
-    return weights

@@ -99,13 +99,7 @@ class Donors:
 
 
 def _ends(start: int, bounds: Sequence[int]) -> list[int]:
-    """Where two columns or more that begin at `start` may end: at the end of a set if possible, or else within one.
-
-    >>> _ends(0, [3, 4, 5])
-    [5, 4, 3, 2]
-    >>> _ends(0, [4, 5]), _ends(3, [4, 5])
-    ([5, 4, 3, 2], [5])
-    """
+    """Where two columns or more that begin at `start` may end: at the end of a set if possible, or else within one."""
     of_set = next(bound for bound in bounds if bound > start)
     whole = [bound for bound in reversed(bounds) if bound >= start + 2]
     return whole + list(range(of_set - 1, start + 1, -1))

@@ -13,7 +13,6 @@ from itertools import combinations
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.errors import WorkloadError
 from prade.data.public.joint import Joint
 
 Columns = tuple[str, ...]
@@ -21,7 +20,7 @@ Columns = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """What columns tell about each other: nats[a, b] = I(a; b), and on the diagonal H(a).
+    """nats[a, b] = I(a; b), and on the diagonal H(a).
 
     >>> from prade import Schema
     >>> from prade.data.public.joint import encode
@@ -48,8 +47,6 @@ class Information:
 
     def index(self, name: str) -> int:
         """The number of a column in `columns` and `nats`."""
-        if name not in self.columns:
-            raise WorkloadError(f"the table has no column {name!r}; its columns are {', '.join(self.columns)}")
         return self.columns.index(name)
 
     def between(self, a: str, b: str) -> float:

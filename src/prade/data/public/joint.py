@@ -1,8 +1,5 @@
 """Joint distributions on coded rows: coded tables, priors and estimates.
 
-All of them have `project(columns)`, which gives a marginal distribution, and `prade.queries.query.expect` takes any of
-them, so each can be used in place of another.
-
 `encode` may be used on private rows: no error, warning or log message depends on a cell, and no code depends on another
 row's cell.
 """
@@ -12,31 +9,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from prade.core.arrays import mass_per_cell
+from prade.core.arrays import distinct_rows, mass_per_cell
 from prade.core.errors import DataError, many, names_of
 from prade.core.execution import finishing
 from prade.data.declare.column import Column
+from prade.data.declare.schema import Schema
 from prade.data.read.cells import Columns, one_piece, python_values
 from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.tables import plain_cells, read_table
 
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-
 Codes = Mapping[str, NDArray[Any]]
+LARGEST_FULL_DOMAIN = 2**22
 
 
 def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray[Any]:
     """The number of each row's cell in the product of `columns`, in C order (the last column varies fastest)."""
-    absent = [name for name in columns if name not in codes]
-    if absent:
+    if absent := [name for name in columns if name not in codes]:
         raise DataError(
             f"column {absent[0]!r} is not among the coded columns ({', '.join(codes)}); "
             "encode it or leave it out of the workload"
@@ -75,18 +70,10 @@ class Joint:
         return mass_per_cell(cells, self.weights, self.schema.domain_size(names)).reshape(self.schema.shape(names))
 
 
-# ---------------------------------------------------------------------- coded tables
-
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-
-
 class Coded(Joint):
     """A table in codes: one array of unsigned integers per column, and weights that sum to one.
 
-    `codes` maps each column's name to its codes (0 to size - 1). `weights` are scaled to sum to one; None gives every
-    row the same weight.
+    `codes` maps each column's name to its codes (0 to size - 1). None for `weights` gives every row the same weight.
     """
 
     def __init__(self, schema: Schema, codes: Mapping[str, NDArray[Any]], weights: NDArray[Any] | None = None) -> None:
@@ -103,8 +90,7 @@ class Coded(Joint):
     def take(self, index: NDArray[Any]) -> Coded:
         """The rows at `index` (row numbers or a mask), with weights scaled to sum to one again."""
         picked = np.asarray(index)
-        codes = {name: column[picked] for name, column in self.codes.items()}
-        return Coded(self.schema, codes, self.weights[picked])
+        return Coded(self.schema, {name: code[picked] for name, code in self.codes.items()}, self.weights[picked])
 
     def __repr__(self) -> str:
         return f"Coded({len(self)} rows, {len(self.codes)} columns)"
@@ -116,10 +102,9 @@ def encode(
     """Encode a table, several columns at a time in `threads`.
 
     `table` is a pandas, polars or pyarrow table, a dict of arrays, or a parquet or CSV file. `columns` are the columns
-    to encode (by default all but the group columns). It is an error if the table declares a column's type (parquet,
-    Arrow, typed frames) and that type cannot match the schema. In CSV files and columns of Python objects, each cell is
-    read on its own, and a cell of the wrong kind is a value outside the domain. `weight` names a column of row
-    weights; it is for public tables only, because a negative or missing weight is an error.
+    to encode (by default all but the group columns). A declared type of a column (parquet, Arrow, typed frames) that
+    cannot match the schema is an error; in CSV files and columns of Python objects, a cell of the wrong kind is a value
+    outside the domain. `weight` names a column of row weights, of public tables only: a bad weight is an error.
 
     >>> from prade.data.declare.schema import Column, Schema
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65], missing=True)])
@@ -136,15 +121,14 @@ def encode(
         return code_cells(schema[name], cells[name])[0].astype(np.min_scalar_type(sizes[name]))
 
     codes = dict(zip(names, finishing(coded, names, threads), strict=True))
-    return Coded(schema, codes, None if weight is None else _weights(read_table(table, [weight])[weight], weight))
+    return Coded(schema, codes, None if weight is None else row_weights(table, weight))
 
 
 def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
     """The values of a PUBLIC table that are outside the schema's domain: {column: {value: number of rows}}.
 
-    The result contains cell values, so never use this on private rows. A missing cell is reported as None. Columns
-    without such values are left out, and so are columns that the table does not have and group columns whose values
-    are not known yet.
+    The result contains cell values, so never use this on private rows. None stands for a missing cell. Columns that
+    the table does not have and group columns whose values are not known yet are left out.
     """
     public = table if isinstance(table, Columns) else read_table(table, guess=False)
     report: dict[str, dict[Any, int]] = {}
@@ -167,16 +151,18 @@ def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
 
 def _checked(column: Column, codes: NDArray[Any]) -> NDArray[Any]:
     codes = np.asarray(codes)
-    if codes.ndim != 1 or codes.dtype.kind not in "ui":
-        raise DataError(f"column {column.name!r}: codes must be a one-dimensional array of integers")
-    if len(codes) and (int(codes.max()) >= column.size or int(codes.min()) < 0):
-        raise DataError(f"column {column.name!r}: a code is outside the range from 0 to {column.size - 1}")
+    whole = codes.ndim == 1 and codes.dtype.kind in "ui"
+    if not whole or (len(codes) and (int(codes.max()) >= column.size or int(codes.min()) < 0)):
+        raise DataError(
+            f"column {column.name!r}: codes must be a one-dimensional array of integers in the range from 0 to "
+            f"{column.size - 1}"
+        )
     return np.ascontiguousarray(codes, dtype=np.min_scalar_type(column.size))
 
 
-def _weights(column: Any, name: str) -> NDArray[np.float64]:
+def row_weights(table: Any, name: str) -> NDArray[np.float64]:
     """The weights of public rows; an error says which row has none."""
-    cells = one_piece(plain_cells(column))
+    cells = one_piece(plain_cells(read_table(table, [name])[name]))
     weights = numbers_of(Column(name, "numeric", edges=(0,)), cells)
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
@@ -192,34 +178,22 @@ def normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float6
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (rows,):
         raise DataError(f"{rows} rows need {rows} weights, got an array of shape {values.shape}")
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise DataError(f"{name} must be finite and not negative; remove such rows or set their weight to 0")
+    if not np.isfinite(values).all() or (values < 0).any() or (rows and not values.any()):
+        raise DataError(f"{name} must be finite, not negative and not all zero; remove rows, or set weights to 0")
     if rows == 0:
         return values
     with np.errstate(over="ignore"):
         total = values.sum()
-    if total == 0:
-        raise DataError(f"{name} are all zero; give at least one row a weight above 0")
     if np.isinf(total):
         return normalised(values / values.max(), rows, name)
     return np.ascontiguousarray(values / total)
 
 
-# ---------------------------------------------------------------------- priors
-
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-
-LARGEST_FULL_DOMAIN = 2**22
-
-
 class Prior(Coded):
     """A distribution p on distinct coded rows, the support.
 
-    It is made from a public table, from a mixture of several, or from an earlier estimate, or it is uniform on a small
-    domain. `complete` says that the support consists of all cells of the domain; otherwise estimates can give no
-    weight to rows that are not in the support.
+    `complete` says that the support consists of all cells of the domain; otherwise estimates can give no weight to rows
+    that are not in the support.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 2, "b": 3})
@@ -245,23 +219,9 @@ class Prior(Coded):
         return other
 
     @classmethod
-    def from_joint(cls, *joints: Joint, mixing: Sequence[float] | None = None) -> Prior:
-        """The mixture sum_i mixing_i * joint_i of coded tables, priors or estimates over the same columns."""
-        from prade.core.arrays import distinct_rows
-
-        if not joints:
-            raise DataError("a prior needs at least one table or distribution; none was given")
-        shares = np.full(len(joints), 1.0) if mixing is None else np.asarray(mixing, float)
-        if shares.shape != (len(joints),) or not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
-            raise DataError(
-                f"mixing is {mixing!r}; give a weight for each of the {len(joints)} sources, not negative and not all 0"
-            )
-        schema, names = joints[0].schema, joints[0].columns
-        for other in joints[1:]:
-            if other.columns != names or other.schema.select(names) != schema.select(names):
-                raise DataError("the sources of a prior must be coded with the same schema and columns")
-        codes = {name: np.concatenate([joint.codes[name] for joint in joints]) for name in names}
-        weights = np.concatenate([s * j.weights for s, j in zip(shares, joints, strict=True)])
+    def from_joint(cls, joint: Joint) -> Prior:
+        """The distribution of a coded table, prior or estimate on its distinct rows with a weight above 0."""
+        codes, weights = joint.codes, joint.weights
         positive = weights > 0
         if not positive.all():
             codes, weights = {name: code[positive] for name, code in codes.items()}, weights[positive]
@@ -269,7 +229,7 @@ class Prior(Coded):
             raise DataError("the prior has no rows with a weight above 0; give a public table that has some")
         first, number = distinct_rows(list(codes.values()))
         merged = mass_per_cell(number, weights, len(first))
-        return cls(schema, {name: code[first] for name, code in codes.items()}, merged)
+        return cls(joint.schema, {name: code[first] for name, code in codes.items()}, merged)
 
     @classmethod
     def from_table(

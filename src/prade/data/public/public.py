@@ -1,8 +1,7 @@
 """`Public`, the encoded public table: every row with its weight and its public group.
 
-It differs from a `Prior` in that rows are not merged, so that the rows of each group can be told apart: estimates use
-them as priors for the private groups. It also keeps the numbers behind the codes of numeric columns, from which means
-and quantiles are made.
+It differs from a `Prior` in that rows are not merged, so that those of each group can be told apart (estimates use them
+as priors for the private groups), and it has the numbers behind the codes of numeric columns.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
@@ -41,9 +41,6 @@ from prade.data.read.files import (
     write_with_header,
 )
 from prade.data.read.tables import plain_cells, read_table, table_columns
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FORMAT = 3
 WITHOUT_ADDED = 2  # the format of a file without added rows
@@ -87,8 +84,6 @@ class Public:
 
         Rows of weight 0 are left out.
         """
-        import pyarrow as pa
-
         rows = table_columns(table)
         present = [name for name in by if name in rows.column_names]
         for index, name in enumerate(rows.column_names):
@@ -151,15 +146,10 @@ class Public:
 
     def as_table(self) -> tuple[pa.Table, dict[str, Any]]:
         """The columns and the header of the file that `save` writes."""
-        import pyarrow as pa
-
         columns = {**self.prior.codes, WEIGHT_FIELD: self.prior.weights, GROUP_FIELD: self.group}
         columns |= {f"{NUMBER_FIELD}{name}": numbers for name, numbers in self.numbers.items()}
         if len(columns) < len(self.prior.codes) + 2 + len(self.numbers):
-            raise DataError(
-                f"a column has the name {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, or one that begins with {NUMBER_FIELD!r}, "
-                "which the file needs for itself; rename it"
-            )
+            raise DataError(f"a column has a name that begins with {'prade:'!r}, which the file needs; rename it")
         values = [[str(value) for value in row] for row in self.groups.values]
         header = {"format": FORMAT if self.added else WITHOUT_ADDED, "by": self.groups.by, "groups": values}
         header |= {"schema": self.prior.schema.to_toml()} | ({"added": self.added} if self.added else {})
@@ -174,25 +164,20 @@ class Public:
                 raise IncompatibleFile(f"{path} was written by a version of prade before 0.9; {AGAIN}")
             schema = Schema.from_toml(header.schema)
             numeric = [name for name in schema.coded if f"{NUMBER_FIELD}{name}" in table.column_names]
-            fields = {f"{NUMBER_FIELD}{name}" for name in numeric}
-            if {*table.column_names} != {*schema.coded, WEIGHT_FIELD, GROUP_FIELD, *fields}:
-                raise Malformed("the columns are not those of the schema")
             names = [name for name in table.column_names if name in schema]
             weights, group = floats(table, WEIGHT_FIELD), whole_numbers(table, GROUP_FIELD)
             prior = Prior(schema, {name: whole_numbers(table, name) for name in names}, weights)
-            if not np.allclose(prior.weights, weights, rtol=1e-9, atol=0):
-                raise Malformed("the weights do not sum to one")
-            prior.weights = weights  # exactly as saved: dividing by their sum again may change the last bit
-            if any(len(row) != len(header.by) for row in header.groups) or not header.groups:
-                raise Malformed("a group does not have one value for each of its columns")
-            if group.min() < 0 or group.max() >= len(header.groups):
-                raise Malformed("a row is in a group that is not listed")
             numbers = {name: floats(table, f"{NUMBER_FIELD}{name}") for name in numeric}
-            for name, each in numbers.items():
-                if not np.array_equal(np.isnan(each), prior.codes[name] >= schema[name].present):
-                    raise Malformed(f"the numbers of {name} are not those of its bins")
-            if not 0 <= header.added < len(group):
-                raise Malformed("the number of added rows is not a part of the rows")
+            if (
+                {*names} != {*schema.coded}
+                or not np.allclose(prior.weights, weights, rtol=1e-9, atol=0)
+                or any(len(row) != len(header.by) for row in header.groups)
+                or not 0 <= group.min() <= group.max() < len(header.groups)
+                or any(not np.array_equal(np.isnan(numbers[n]), prior.codes[n] >= schema[n].present) for n in numeric)
+                or not 0 <= header.added < len(group)
+            ):
+                raise Malformed("its columns, weights, groups or numbers do not belong together")
+            prior.weights = weights  # exactly as saved: dividing by their sum again may change the last bit
             values = tuple(tuple(row) for row in header.groups)
             numbered = group.astype(np.int64, copy=False)
             return cls(prior, Grouping(header.by, values, np.arange(len(values))), numbered, numbers, header.added)
@@ -207,10 +192,9 @@ class Public:
 
 
 def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:
-    """The number in each cell of a numeric column, moved into the bin of its code; NaN where the code is missing.
+    """The number in each cell of a numeric column, moved to the nearest bound of its code's bin; NaN for missing.
 
-    A cell outside the domain has the bin that the column's policy gave it. A number is moved to the bin's nearest
-    bound, and a cell that is not a number gets the bin's bound, the middle of the bin if it has two.
+    A cell that is not a number gets the bin's bound, the middle of the bin if it has two.
     """
     low, high = _bounds_of_bins(column)
     missing, bins = codes >= column.present, np.minimum(codes, column.present - 1)
@@ -238,8 +222,6 @@ def _bounds_of_bins(column: Column) -> tuple[Floats, Floats]:
 
 def _numbers_of_any(column: Column, cells: Any) -> Floats:
     """The numbers of cells whose type may be dictionary-encoded text, or differ from cell to cell (an Arrow union)."""
-    import pyarrow as pa
-
     whole = one_piece(cells)
     if pa.types.is_union(whole.type):
         whole = pa.array([None if is_missing(cell) else str(cell) for cell in whole.to_pylist()], pa.string())
@@ -270,8 +252,6 @@ def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:
 
 def save_mapped(public: Public, path: Path) -> None:
     """Write the rows, for the time of one run, to an Arrow file that many processes map into their memory."""
-    import pyarrow as pa
-
     table, header = public.as_table()
     table = table.replace_schema_metadata({HEADER: json.dumps(header)}).combine_chunks()
     with (
@@ -284,8 +264,6 @@ def save_mapped(public: Public, path: Path) -> None:
 
 def open_mapped(path: Path) -> Public:
     """The rows of a file that `save_mapped` wrote; their arrays are parts of the file."""
-    import pyarrow as pa
-
     open(path, "rb").close()  # a missing file is an error that names it
     with damage_reported(path, "public rows for workers", "run the same command again"):
         try:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from prade.core.errors import DataError, PradeError
 from prade.core.files import content_hash, refuse_duplicates
@@ -25,7 +27,6 @@ from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat, format_of
 from prade.data.read.frames import Like, common_schema
 from prade.data.read.tables import (
     column_names,
-    csv_columns,
     guess_type,
     parquet_schema,
     plain_cells,
@@ -33,11 +34,6 @@ from prade.data.read.tables import (
     table_columns,
     table_suffix,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-LARGE_CSV = 2**25  # bytes; a larger file is read column by column
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,11 @@ class PublicFiles:
         texts = isinstance(self.files, tuple) and all(isinstance(file, str) and file for file in self.files)
         if not texts or not self.files:
             raise DataError(f"files is {self.files!r}; give the path of at least one public file, as text")
-        if self.weight is not None and not (isinstance(self.weight, str) and self.weight):
-            raise DataError(f"weight is {self.weight!r}; give the name of the column of weights, or leave it out")
-        if self.sha256 and len(self.sha256) != len(self.files):
+        weight = self.weight is None or (isinstance(self.weight, str) and self.weight)
+        if not weight or (self.sha256 and len(self.sha256) != len(self.files)):
             raise DataError(
-                f"sha256 has {len(self.sha256)} hashes for {len(self.files)} files; give one for each file, or none"
+                f"weight is {self.weight!r}, with {len(self.sha256)} hashes for {len(self.files)} files; give the name "
+                "of a column, and one hash for each file, or leave them out"
             )
 
     @classmethod
@@ -142,35 +138,36 @@ class PublicFiles:
             _need_file(file)
         return self.files
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the table is a single CSV file."""
+        return len(self.files) == 1 and table_suffix(Path(self.files[0])) != ".parquet"
+
     def source(self) -> Any:
         """What to read as one table: the path of the only file, or the rows of all files together."""
         refuse_duplicates(self._existing())  # to give rows more weight, use a column of weights
         return self.csv.file(self.files[0]) if len(self.files) == 1 else _concatenated(self.files, self.csv)
 
     def columns(self) -> Columns:
-        """The columns of all files without guessed types; of parquet and large CSV files, one is read at a time."""
+        """The columns of all files without guessed types; of parquet files, one is read at a time."""
         refuse_duplicates(self._existing())
-        first = Path(self.files[0])
         if len(self.files) > 1 and all(table_suffix(Path(file)) == ".parquet" for file in self.files):
-            return Columns(_common_names(self.files), lambda name: _concatenated(self.files, self.csv, [name]))
-        if len(self.files) == 1 and table_suffix(first) != ".parquet" and first.stat().st_size > LARGE_CSV:
-            return csv_columns(first, self.csv)
+            names = [column_names(parquet_schema(Path(file)).empty_table()) for file in self.files]
+            _need_same_columns(self.files, names)
+            return Columns(names[0], lambda name: _concatenated(self.files, self.csv, [name]))
         table = table_columns(self.source())
         if isinstance(table, Columns):
             return table
+        if self.is_text and any(
+            pc.any(pc.match_substring(one_piece(cells).dictionary, "\ufffd")).as_py() for cells in table.columns
+        ):
+            read_table(self.source())  # refuses a file that is not UTF-8; one that has U+FFFD itself is read
         return Columns(table.column_names, lambda name: table.select([name]), table.schema)
 
 
 def _need_file(file: str) -> None:
     if not Path(file).is_file():
         raise DataError(f"there is no public file {file}; it may have been moved", remedy="public")
-
-
-def _common_names(files: tuple[str, ...]) -> list[str]:
-    """The names of the columns of parquet files, which must all have the same."""
-    names = [column_names(parquet_schema(Path(file)).empty_table()) for file in files]
-    _need_same_columns(files, names)
-    return names[0]
 
 
 def _need_same_columns(files: tuple[str, ...], names: Sequence[Sequence[str]]) -> None:
@@ -185,8 +182,6 @@ def _need_same_columns(files: tuple[str, ...], names: Sequence[Sequence[str]]) -
 
 
 def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] | None = None) -> pa.Table:
-    import pyarrow as pa
-
     tables = [read_table(form.file(file), names) for file in files]
     _need_same_columns(files, [table.column_names for table in tables])
     names = tables[0].column_names
@@ -208,8 +203,6 @@ def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] 
 
 def _without_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column for joining with one of another type: without a dictionary, and without any type if it has no value."""
-    import pyarrow as pa
-
     empty = column.null_count == len(column)
     return pa.chunked_array([pa.nulls(len(column))]) if empty else plain_cells(column)
 
@@ -255,37 +248,22 @@ class PublicTable:
     @cached_property
     def cells(self) -> pa.Table | Columns:
         """The table without guessed types, so that no cell influences how another is read."""
-        return read_table(self.source, guess=False) if self.files is None else self._columns
-
-    @cached_property
-    def _columns(self) -> Columns:
-        """The columns of the files, each read when it is needed."""
-        assert self.files is not None
-        columns = self.files.columns()
-        if self._is_text and _has_replacements(columns):
-            read_table(self.files.source())  # refuses a file that is not UTF-8; one that has U+FFFD itself is read
-        return columns
+        return read_table(self.source, guess=False) if self.files is None else self.files.columns()
 
     @cached_property
     def typed(self) -> pa.Table | Columns:
         """The table with types guessed from its cells."""
         if self.files is None:
             return read_table(self.source)
-        if not self._is_text:
+        if not isinstance(self.cells, Columns) or not self.files.is_text:
             return self.cells  # several files get common types when read
-        return self._columns.changed(lambda name, cells: guess_type(one_piece(cells)))
+        return self.cells.changed(lambda name, cells: guess_type(one_piece(cells)))
 
     def _typed_for(self, schema: Schema) -> pa.Table | Columns:
         """The table with the types of its own values: in a column of numbers, a text such as "N" stands for missing."""
-        if not self._is_text:
+        if self.files is None or not self.files.is_text:
             return self.typed
-        return self._columns.changed(lambda name, cells: _numbers_typed(schema, name, guess_type(one_piece(cells))))
-
-    @property
-    def _is_text(self) -> bool:
-        """Whether the table is a single CSV file."""
-        files = () if self.files is None else self.files.files
-        return len(files) == 1 and table_suffix(Path(files[0])) != ".parquet"
+        return self.typed.changed(lambda name, cells: _numbers_typed(schema, name, cells))
 
     def rows(self, schema: Schema, groups: Groups | None = None) -> Public:
         """The coded rows and the public group of each; groups are defined by the columns of `groups` and the schema."""
@@ -325,8 +303,6 @@ class PublicTable:
 
 def _numbers_typed(schema: Schema, name: str, cells: Any) -> Any:
     """The cells with the type of its numbers, if the column is one of numbers and has texts that stand for missing."""
-    import pyarrow as pa
-
     column = schema[name] if name in schema.names else None
     numeric = column is not None and (column.value_type in ("int", "float") or column.numeric)
     if column is None or not numeric or not is_text(cells.type):
@@ -335,11 +311,3 @@ def _numbers_typed(schema: Schema, name: str, cells: Any) -> Any:
     numbers = one_piece(cells.filter(number)).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.string()))
     read = guess_type(numbers)
     return read.take(pa.array(np.cumsum(number) - 1, mask=~np.asarray(number)))
-
-
-def _has_replacements(table: Columns) -> bool:
-    """Whether any text has U+FFFD, which stands for bytes that are not UTF-8."""
-    import pyarrow.compute as pc
-
-    texts = (one_piece(table[name]).dictionary for name in table.column_names)
-    return any(pc.any(pc.match_substring(each, "\ufffd")).as_py() for each in texts)

@@ -1,11 +1,10 @@
 """The codec: which of its column's values or bins each cell is; and persons' ids, read exactly.
 
 How cells are matched depends on the column's list of values, never on the cells. If the list contains numbers, cells
-are read as numbers (1, 1.0, "1" and "1.0" are the same). If it contains text, texts are compared (whole numbers are
-written without a decimal point, dates as 2020-12-31). A list of true and false accepts these words, 1 and 0. Numeric
-columns read cells as numbers, or as dates if their edges are dates. A cell that does not match is coded by the
-column's declared policy. No error, warning or log message depends on a cell, and no code depends on another row's
-cell, so private rows may be coded.
+are read as numbers (1, 1.0, "1" and "1.0" are the same); if it contains text, texts are compared; a list of true and
+false accepts these words, 1 and 0. Numeric columns read numbers, or dates if their edges are dates. A cell that does
+not match is coded by the column's policy. No error, warning or log message depends on a cell, and no code depends on
+another row's cell, so private rows may be coded.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     """The code of each cell, and whether the cell is in the domain (False if the column's policy gave the code).
 
     With `refuse`, it is an error if the type of the cells cannot match the schema. Without it, such cells are values
-    outside the domain, like a cell of the wrong kind among Python objects (an Arrow union): where a type depends on the
-    rows, as in files and frames, an error could reveal that somebody's row was there.
+    outside the domain: where a type depends on the rows, as in files and frames, an error could reveal that somebody's
+    row was there.
     """
     cells = plain_array(cells)
     if pa.types.is_union(cells.type):
@@ -56,15 +55,10 @@ def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     misfit = _misfit(column, cells.type.value_type if dictionary else cells.type)
     if misfit is not None and refuse:
         raise DataError(f"column {column.name!r}: {misfit}")
-    if misfit is not None:
-        return _outside(column, cells)
+    if misfit is not None:  # missing if empty, else the fallback
+        empty = _empty(cells) if column.missing else np.zeros(len(cells), np.bool_)
+        return np.where(empty, column.present, column.fallback).astype(np.int64), empty
     return _code_dictionary(column, cells) if dictionary else _code_plain(column, cells)
-
-
-def _outside(column: Column, cells: Any) -> Coding:
-    """Codes for cells whose type cannot match the column: missing for empty cells, the fallback for all others."""
-    empty = _empty(cells) if column.missing else np.zeros(len(cells), np.bool_)
-    return np.where(empty, column.present, column.fallback).astype(np.int64), empty
 
 
 def _code_union(column: Column, cells: Any) -> Coding:
@@ -187,10 +181,7 @@ def _stored(cells: Any) -> Any:
 
 
 def _moments(cells: Any) -> Any:
-    """Dates and times as the text that people write, or, in years that text has no form for, as a number.
-
-    Null beyond the range in which units can be compared.
-    """
+    """Dates and times as the text that people write, as numbers in years without such text; null where units differ."""
     since, text = microseconds(cells), pa.large_string()
     written = pc.and_(pc.greater_equal(since, YEAR_1), pc.less(since, YEAR_10000))
     texts = texts_of(pc.if_else(written, since, 0).cast(pa.timestamp("us")))

@@ -1,15 +1,11 @@
 """CSV files: how they are written, and the records of private ones, whose cells depend on their own bytes alone.
 
-The caller declares the encoding, the delimiter and whether cells have line breaks. Nothing about the format is guessed
-from rows. Only the header, which belongs to nobody, is checked against it.
-
-A record of a private file is a line. Whatever bytes a line has, and whatever is before or after it, it is one record,
-so one person's cell cannot join, split or hide the records of others. Only a caller who declares that cells have line
-breaks (`CsvFormat`) makes records end at line ends outside quotes instead.
+The caller declares the format; nothing about it is guessed from rows, and only the header is checked against it. A
+record of a private file is a line, whatever bytes it and its neighbours have, so one person's cell cannot join, split
+or hide the records of others. (Records end at line ends outside quotes only if the caller declares line breaks.)
 
     line ends     LF or CR LF; the last line may lack one. Any other CR is part of a cell
-    cells         `cells_of`; the first cells count if there are too many, and cells that are not there are empty. Empty
-                  cells are missing
+    cells         `cells_of`; the first cells count if there are too many; absent and empty cells are missing
     empty lines   no records, except in a file with one column, where they are empty cells
     encoding      a cell that is not text in the declared encoding becomes a text that no schema lists
 
@@ -27,26 +23,23 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import product
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, Remedy
 from prade.data.read.cells import decoded_text
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    Places = NDArray[np.int64]
+Places = NDArray[np.int64]
 
 QUOTE = '"'
-TAB_NAMES = ("tab", r"\t")
 LIKELY_DELIMITERS = (";", "\t", ",", "|")
 LONGEST = 2**26  # bytes: of a longer record, the rest is not read
 BLOCK = 2**22  # bytes that are read at a time
 LINE_END, CARRIAGE_RETURN, QUOTE_BYTE = b'\n\r"'
-BOM = codecs.BOM_UTF8
 # How the names of codecs begin in which some bytes change the meaning of those after them.
 ESCAPING = ("idna", "iso2022", "raw", "unicode")
 
@@ -55,9 +48,9 @@ ESCAPING = ("idna", "iso2022", "raw", "unicode")
 class CsvFormat:
     r"""The encoding of a CSV file, the character between its cells, and whether cells in quotes have line breaks.
 
-    `encoding` is any codec that Python knows and in which line ends, quotes and delimiters are single bytes that mean
-    nothing else; UTF-8 may begin with a byte order mark. `delimiter` is one character; a tab may be written as ``tab``
-    or ``\t``. With `line_breaks`, a record ends at a line end outside quotes; without it, every line is a record.
+    `encoding` is any codec of Python in which line ends, quotes and delimiters are single bytes that mean nothing else.
+    `delimiter` is one character; a tab may be written as ``tab`` or ``\t``. With `line_breaks`, a record ends at a line
+    end outside quotes; without it, every line is a record.
 
     >>> CsvFormat("Latin-1", "tab")
     CsvFormat(encoding='iso8859-1', delimiter='\t', line_breaks=False)
@@ -68,13 +61,10 @@ class CsvFormat:
     line_breaks: bool = False
 
     def __post_init__(self) -> None:
-        delimiter = "\t" if self.delimiter in TAB_NAMES else self.delimiter
+        delimiter = "\t" if self.delimiter in ("tab", r"\t") else self.delimiter
         single = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
         if not single or delimiter.isalnum() or delimiter in f"{QUOTE}\r\n":
-            raise DataError(
-                f"delimiter is {self.delimiter!r}; give one character of ASCII other than letters, digits, quotes and "
-                "line ends, such as , or ; or tab"
-            )
+            raise DataError(f"delimiter is {self.delimiter!r}; give one ASCII character such as , or ; or tab")
         object.__setattr__(self, "delimiter", delimiter)
         object.__setattr__(self, "encoding", _codec(str(self.encoding), delimiter))
 
@@ -98,9 +88,7 @@ def _codec(encoding: str, delimiter: str) -> str:
     try:
         known = codecs.lookup(encoding)
     except (LookupError, ValueError):  # a name with a null character is a ValueError
-        raise DataError(
-            f"encoding is {encoding!r}, which Python does not know; give a name such as utf-8, latin-1 or cp1252"
-        ) from None
+        raise DataError(f"encoding is {encoding!r}, which Python does not know; give a name such as latin-1") from None
     if known.name == "utf-8-sig":  # every cell is decoded on its own, and only the file begins with a mark
         return "utf-8"
     if known.name.startswith(ESCAPING) or not _keeps_apart(known.name, f"{delimiter}{QUOTE}\r\n"):
@@ -157,7 +145,7 @@ def format_of(source: Any) -> CsvFormat:
     paths = source if isinstance(source, (list, tuple)) else [source]
     formats = {path.format if isinstance(path, CsvFile) else DEFAULT_FORMAT for path in paths} or {DEFAULT_FORMAT}
     if len(formats) > 1:
-        raise DataError("the CSV files of one table have different formats; convert them to one encoding and delimiter")
+        raise DataError("the CSV files of one table have different formats; convert them to one")
     return formats.pop()
 
 
@@ -195,17 +183,19 @@ def cells_of(record: bytes, separator: bytes) -> list[bytes]:
 
 def header_of(path: str | PathLike[str], form: CsvFormat) -> list[str]:
     """The names in the first line of a CSV file; an error if the file is empty or not in the declared format."""
+
+    def is_open(record: bytes) -> bool:
+        return form.line_breaks and record.count(b'"') % 2 == 1 and len(record) < LONGEST
+
     with opened(path) as file:
         record = file.readline(LONGEST)
-        while (
-            form.line_breaks and record.count(b'"') % 2 and len(record) < LONGEST and (more := file.readline(LONGEST))
-        ):
+        while is_open(record) and (more := file.readline(LONGEST)):
             record += more
     if not record:
         raise DataError(f"{path} is empty; a CSV file begins with a line of column names")
     record = record.removesuffix(b"\n").removesuffix(b"\r")
     if form.encoding == "utf-8":
-        record = record.removeprefix(BOM)
+        record = record.removeprefix(codecs.BOM_UTF8)
     try:
         names = [cell.decode(form.encoding) for cell in cells_of(record, form.separator)]
     except UnicodeError:
@@ -225,15 +215,13 @@ def header_of(path: str | PathLike[str], form: CsvFormat) -> list[str]:
 def first_line_outside(path: str | PathLike[str], encoding: str) -> int | None:
     """The number of the first line of a public file that is not text in an encoding; None if all lines are."""
 
-    def is_text(line: bytes) -> bool:
-        try:
-            line.decode(encoding)
-        except UnicodeError:
-            return False
-        return True
-
     with opened(path) as file:
-        return next((number for number, line in enumerate(file, 1) if not is_text(line)), None)
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode(encoding)
+            except UnicodeError:
+                return number
+    return None
 
 
 # ---------------------------------------------------------------------- the records of private files
@@ -261,9 +249,6 @@ def csv_batches(
             yield [decoded_text(_column(chosen, separators, number), form.encoding) for number in wanted]
         if not proper.all():
             yield _one_by_one(records, np.flatnonzero(~proper), form, wanted)
-
-
-# ---------------------------------------------------------------------- records
 
 
 def _records(path: str, form: CsvFormat, columns: int, longest: int) -> Iterator[Records]:
@@ -314,21 +299,15 @@ def _record_ends(text: bytes, form: CsvFormat) -> Places:
 
 
 def _shortened(rest: bytes, form: CsvFormat, longest: int) -> bytes:
-    """The beginning of a record whose end is not read yet: what counts of it, and one byte that may be before its end.
-
-    The bytes that are dropped may hide an open quote, which then takes their place: its end is still the same line end.
-    """
+    """Of a record whose end is not read yet, what counts, and one byte that may be before its end."""
+    # the bytes that are dropped may hide an open quote, which then takes their place: its end is the same line end
     dropped = rest[longest + 1 :]
     return rest[: longest + 1] + (b'"' if form.line_breaks and dropped.count(b'"') % 2 else b"")
 
 
-# ---------------------------------------------------------------------- cells of records that are written
-
-
 def _separators(records: Records, separator: bytes, columns: int) -> tuple[Places, NDArray[np.bool_]]:
-    """For each record whether it is written properly, and of those that are, the places of all separators.
-
-    A proper record has the right number of cells, and quotes only around whole cells or doubled within them.
+    """Which records are written properly (the right number of cells, quotes only around whole cells or doubled within
+    them), and of those that are, the places of all separators.
     """
     content = np.frombuffer(records.text, np.uint8)
     separators = np.flatnonzero(content == separator[0])
@@ -377,9 +356,6 @@ def _misplaced(
 
 def _column(records: Records, separators: Places, number: int) -> pa.Array:
     """One column's cells as bytes, missing where they are empty."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     content = np.frombuffer(records.text, np.uint8)
     starts = records.starts if number == 0 else separators[:, number - 1] + 1
     ends = separators[:, number] if number < separators.shape[1] else records.ends
@@ -392,12 +368,7 @@ def _column(records: Records, separators: Places, number: int) -> pa.Array:
     return pc.replace_substring(column, b'""', b'"') if quoted.any() else column
 
 
-# ---------------------------------------------------------------------- cells of all other records
-
-
 def _one_by_one(records: Records, chosen: Places, form: CsvFormat, wanted: Sequence[int]) -> list[Any]:
-    import pyarrow as pa
-
     lines = [cells_of(records.text[records.starts[row] : records.ends[row]], form.separator) for row in chosen]
     columns = [[line[number] if number < len(line) else b"" for line in lines] for number in wanted]
     return [

@@ -1,8 +1,7 @@
 """Parquet files: folders of them, files with a header of prade's own, notes about copies, decompression bombs.
 
 The folders of a data set say what their files have, as in STATE-17/part-00000.parquet, but every file has all its
-columns, so that every program reads them with their types. (Where a column is only in the name of a folder, as in
-STATE=06, programs guess its type, and some read the number 6.)
+columns, so that every program reads them with their types.
 """
 
 from __future__ import annotations
@@ -16,18 +15,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from prade.core.documents import Malformed, Structure, Versioned, json_value, structured
 from prade.core.errors import DataError, PradeError
 from prade.core.files import replace_file
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 HEADER = "prade"
 WEIGHT_FIELD = "prade:weight"  # name of the column of row weights
@@ -44,21 +42,16 @@ def parts_of(folder: Path) -> list[Path]:
     parts = sorted(path for path in folder.rglob("*.parquet") if not _hidden(path.relative_to(folder)))
     if not parts:
         raise DataError(f"{folder} is a folder without parquet files; give a table file, or a folder of parquet files")
-    for path in parts:
-        for each in path.relative_to(folder).parent.parts:
-            if "=" in each:
-                raise DataError(
-                    f"{folder} has a column in the names of its folders ({each}), which lose its type; write all "
-                    "columns into the files, as `prade sample --partitioned` does"
-                )
+    if named := [each for path in parts for each in path.relative_to(folder).parent.parts if "=" in each]:
+        raise DataError(
+            f"{folder} has a column in the names of its folders ({named[0]}), which lose its type; write all "
+            "columns into the files, as `prade sample --partitioned` does"
+        )
     return parts
 
 
 def read_parts(folder: Path, parts: Sequence[Path], columns: Sequence[str]) -> pa.Table:
     """Some columns of the parts of a data set, part after part, without what their files note."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     tables = [pq.read_table(path, columns=list(columns), partitioning=None) for path in parts]
     try:
         return pa.concat_tables([each.replace_schema_metadata(None) for each in tables])
@@ -68,8 +61,6 @@ def read_parts(folder: Path, parts: Sequence[Path], columns: Sequence[str]) -> p
 
 def schema_of(path: Path) -> pa.Schema:
     """The schema of a parquet file or of a data set; the share of copies is that of all its rows."""
-    import pyarrow.parquet as pq
-
     parts = parts_of(path)
     schemas = [pq.read_schema(part) for part in parts]
     shares = [copied_share(schema) for schema in schemas]
@@ -98,8 +89,6 @@ def _hidden(path: Path) -> bool:
 
 def write_with_header(table: pa.Table, header: Mapping[str, Any], path: str | PathLike[str]) -> None:
     """Write a table with its header."""
-    import pyarrow.parquet as pq
-
     with replace_file(path) as temporary:
         pq.write_table(table.replace_schema_metadata({HEADER: json.dumps(header, allow_nan=False)}), temporary)
 
@@ -134,24 +123,18 @@ def read_header(table: pa.Table, kind: type[Structure], path: str | PathLike[str
 
 def whole_numbers(table: pa.Table, name: str) -> NDArray[Any]:
     """A column of integers without empty cells."""
-    import pyarrow as pa
-
     return _numbers(table, name, pa.types.is_integer)
 
 
 def floats(table: pa.Table, name: str) -> NDArray[np.float64]:
     """A column of doubles without empty cells."""
-    import pyarrow as pa
-
     return _numbers(table, name, pa.types.is_float64)
 
 
 def _numbers(table: pa.Table, name: str, fits: Any) -> NDArray[Any]:
-    if table.column_names.count(name) != 1:
-        raise Malformed(f"the file has no column {name!r}, or has it twice")
-    cells = table[name]
-    if cells.null_count or not fits(cells.type):
-        raise Malformed(f"the column {name!r} has empty cells, or not the type with which it was written")
+    cells = table[name] if table.column_names.count(name) == 1 else None
+    if cells is None or cells.null_count or not fits(cells.type):
+        raise Malformed(f"there is no column {name!r} of the type with which it was written, without empty cells")
     return np.asarray(cells.to_numpy())
 
 
@@ -168,18 +151,13 @@ def refuse_gzip_bomb(path: Path, always: int = ALWAYS) -> None:
         while room >= 0 and (piece := unpacked.read(2**20)):
             room -= len(piece)
     if room < 0:
-        raise DataError(
-            f"{path} decompresses to more than {HONEST_GROWTH} times its size, which no real table does; check the file"
-        )
+        raise DataError(f"{path} decompresses to over {HONEST_GROWTH} times its size, as no real table does; check it")
 
 
 def refuse_parquet_bomb(path: Path, rows: int, columns: int) -> None:
     """Refuse a file that declares more cells than the machine has bytes of memory."""
     if rows * columns > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
-        raise DataError(
-            f"{path} declares {rows:,} rows of {columns} columns, more than fit in memory; check the file, or use one "
-            "with fewer rows"
-        )
+        raise DataError(f"{path} declares {rows:,} rows of {columns} columns, more than fit in memory; check it")
 
 
 # ---------------------------------------------------------------------- copies of public rows
@@ -194,21 +172,14 @@ def noted_share(schema: pa.Schema, copied: int, rows: int) -> pa.Schema:
 def copied_share(schema: pa.Schema) -> float | None:
     """The share of copies that a table's schema states; None if it states none."""
     with suppress(ValueError):
-        stated = (schema.metadata or {}).get(SHARE)
-        share = None if stated is None else float(stated)
-        return share if share is None or 0 <= share <= 1 else None
+        share = float((schema.metadata or {}).get(SHARE, "nan"))
+        return share if 0 <= share <= 1 else None
     return None
 
 
 def copies_in_words(share: float | None) -> str:
-    """How many of the synthetic rows are copies, in one sentence; the share is rounded down, so 100 % means all.
-
-    >>> copies_in_words(0.99999)
-    '99.9 % of the rows have, in every column but those of groups and person ids, the values of one public row.'
-    """
+    """How many of the synthetic rows are copies, in one sentence; the share is rounded down, so 100 % means all."""
     if share is None:
         return "How many of the rows have exactly the values of one public row was not recorded."
-    percent = f"{math.floor(1000 * share) / 10:g} %"
-    return (
-        f"{percent} of the rows have, in every column but those of groups and person ids, the values of one public row."
-    )
+    every = "in every column but those of groups and person ids"
+    return f"{math.floor(1000 * share) / 10:g} % of the rows have, {every}, the values of one public row."

@@ -16,18 +16,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from prade.core.errors import DataError
 from prade.data.declare.column import Column
-from prade.data.declare.listed import numerals
+from prade.data.declare.kinds import numerals
 from prade.data.read.cells import NUMBER, PANDAS, Columns, one_piece, pandas_notes
 from prade.data.read.tables import column_names
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    import pyarrow as pa
-
 Like = Literal["pyarrow", "pandas", "polars"]
 Frame: TypeAlias = "pa.Table | pd.DataFrame | pl.DataFrame"
 
@@ -53,8 +53,6 @@ class DeclaredTypes:
     @classmethod
     def of(cls, public: Any, table: pa.Table | Columns) -> DeclaredTypes:
         """The types of a public table as it was given, and as the Arrow table that it was read as."""
-        import pyarrow as pa
-
         schema = _schema_of_frame(public) or table.schema
         fields = {each.name: each for each in schema if each.name in table.column_names}
         coded = [name for name in table.column_names if pa.types.is_dictionary(table.schema.field(name).type)]
@@ -66,8 +64,6 @@ class DeclaredTypes:
 
     def of_table(self, table: pa.Table) -> pa.Table:
         """The same rows with these types and notes, in each column whose values allow that."""
-        import pyarrow as pa
-
         arrays, fields = [], []
         for name in table.column_names:
             declared, cells = self.fields.get(name), table[name]
@@ -97,8 +93,6 @@ def common_schema(schemas: Sequence[pa.Schema], joined: pa.Schema) -> pa.Schema:
 
     Nullable whole numbers of different widths (`Int8` and `Int64`) are noted as those of the joined rows' width.
     """
-    import pyarrow as pa
-
     fields = []
     for each in joined:
         first, *others = (schema.field(each.name) for schema in schemas)
@@ -128,8 +122,6 @@ def _noted(notes: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> di
 
 def _schema_of_frame(public: Any) -> pa.Schema | None:
     """The Arrow schema of a frame with its notes; None for other tables, and for frames that Arrow cannot describe."""
-    import pyarrow as pa
-
     home = type(public).__module__.partition(".")[0]
     with suppress(Exception):  # a frame may hold objects that raise anything
         if home == "pandas":
@@ -141,9 +133,6 @@ def _schema_of_frame(public: Any) -> pa.Schema | None:
 
 def _encoded(cells: Any, kind: pa.DictionaryType, dictionary: Any) -> Any:
     """Plain cells with a dictionary encoding: the public dictionary's values first, then those that it lacks."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if cells.type != kind.value_type or dictionary is None:
         return cells
     cells = one_piece(cells)
@@ -157,7 +146,6 @@ def _encoded(cells: Any, kind: pa.DictionaryType, dictionary: Any) -> Any:
 
 def _to_pandas(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
     import pandas as pd
-    import pyarrow as pa
 
     kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
     nullable = {getattr(pa, kind.lower())(): pd.api.types.pandas_dtype(kind) for kind in kinds}
@@ -231,8 +219,6 @@ def _columns(table: Any) -> dict[str, Any]:
 
 def _array(column: Any) -> Any:
     """A column's cells as its library stores them, without a conversion, which could fail and quote a cell."""
-    import pyarrow as pa
-
     if isinstance(column, (list, np.ndarray, pa.Array, pa.ChunkedArray)):
         return column
     if hasattr(column, "to_arrow"):  # polars
@@ -249,10 +235,7 @@ def _array(column: Any) -> Any:
 
 
 def _spans(column: Any) -> Iterator[tuple[int, int, Any]]:
-    """Where a column's cells begin and end in memory, in bits because Arrow keeps eight Booleans in a byte.
-
-    The third entry is an array that may have gaps between its cells, or None.
-    """
+    """Where a column's cells begin and end in memory, in bits because Arrow keeps eight Booleans in a byte."""
     if isinstance(column, np.ndarray):
         if column.size:
             steps = [(size - 1) * step for size, step in zip(column.shape, column.strides, strict=True)]

@@ -6,19 +6,20 @@ from its cells (CSV, Python objects), it is not guessed for private rows: one mo
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
-import weakref
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
 
 from prade.core.errors import DataError, closest, names_of
 from prade.core.files import replace_file
@@ -29,14 +30,13 @@ from prade.data.read.cells import (
     is_text,
     object_cells,
     one_piece,
+    python_values,
+    replace_invalid_utf8,
     text_of_characters,
     texts_of,
 )
 from prade.data.read.csv import CsvFormat, first_line_outside, format_of, header_of
 from prade.data.read.files import parts_of, read_parts, refuse_gzip_bomb, refuse_parquet_bomb, schema_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 # Digits with a leading zero are a code, not a number ("06" is a state), so such a column stays text.
@@ -47,7 +47,6 @@ ISO_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 # Times without an offset, or in UTC: other offsets could move a time to another day.
 ISO_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
 
-LARGE_BLOCK = 2**25  # bytes of a large CSV file that are read at a time
 # What a spreadsheet may run begins like this; the last four are full-width forms of the first four.
 FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 
@@ -64,11 +63,9 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     """
     if isinstance(source, (str, PathLike)):
         return _read_file(Path(source), columns, guess, format_of(source))
-    import pyarrow as pa
-
-    from prade.data.read.cells import replace_invalid_utf8
-
-    if isinstance(source, pa.RecordBatch) or _has_only_arrow_interface(source):
+    known = type(source).__module__.partition(".")[0] in ("polars", "pyarrow") or hasattr(source, "iloc")
+    elsewhere = hasattr(source, "__arrow_c_stream__") and not known and not isinstance(source, (Mapping, Columns))
+    if isinstance(source, pa.RecordBatch) or elsewhere:  # a library that offers Arrow's capsules
         source = pa.table(source)
     chosen = _chosen(column_names(source), columns, "the table")
     if isinstance(source, Columns):
@@ -81,16 +78,8 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     return pa.table(arrays, names=chosen)
 
 
-def _has_only_arrow_interface(source: Any) -> bool:
-    """Whether a table of another library than pandas, polars and pyarrow can be read through Arrow's capsules."""
-    known = type(source).__module__.partition(".")[0] in ("polars", "pyarrow") or hasattr(source, "iloc")
-    return hasattr(source, "__arrow_c_stream__") and not known and not isinstance(source, (Mapping, Columns))
-
-
 def table_columns(source: Any) -> pa.Table | Columns:
     """As `read_table` without guessed types; of parquet files and data sets, one column at a time."""
-    from prade.data.read.cells import replace_invalid_utf8
-
     path = Path(source) if isinstance(source, (str, PathLike)) else None
     if isinstance(source, Columns):
         return source
@@ -139,8 +128,6 @@ def _chosen(names: Sequence[str], columns: Sequence[str] | None, where: str) -> 
 
 
 def _arrow_column(source: Any, name: str, guess: bool) -> pa.Array:
-    import pyarrow as pa
-
     values = source[name]
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
@@ -197,8 +184,6 @@ def require_csv(path: str | PathLike[str]) -> str:
 
 
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
-    from prade.data.read.cells import replace_invalid_utf8
-
     suffix = ".parquet" if path.is_dir() else table_suffix(path)
     if not path.exists():
         raise DataError(f"there is no file {path}; check the path")
@@ -211,8 +196,6 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: Csv
 @contextmanager
 def file_damage_reported(path: Path) -> Iterator[None]:
     """Raise what readers say about a file as a DataError: their own messages would quote a line of the file."""
-    import pyarrow as pa
-
     try:
         yield
     except PermissionError:
@@ -224,16 +207,12 @@ def file_damage_reported(path: Path) -> Iterator[None]:
 
 def parquet_schema(path: Path) -> pa.Schema:
     """The schema of a parquet file."""
-    import pyarrow.parquet as pq
-
     with file_damage_reported(path):
         return pq.read_schema(path)
 
 
 def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
     """A parquet file, or a folder of such files that have the same columns."""
-    import pyarrow.parquet as pq
-
     parts = parts_of(path)
     chosen = _chosen(column_names(parquet_schema(parts[0]).empty_table()), columns, str(path))
     refuse_parquet_bomb(path, sum(pq.read_metadata(part).num_rows for part in parts), len(chosen))
@@ -241,90 +220,20 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.csv as csv
-
-    with _csv_damage_reported(path, form):
-        names, options = _opened_csv(path, form)
-        chosen = _chosen(names, columns, str(path))
+    try:
+        if path.name.lower().endswith(".gz"):
+            refuse_gzip_bomb(path)
+        header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
+        parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+        options = csv.ReadOptions(encoding=form.encoding), parse
+        with csv.open_csv(path, *options) as reader:
+            chosen = _chosen(column_names(reader.schema.empty_table()), columns, str(path))
         # In a text column, a cell that is not valid UTF-8 would be an error.
-        kind = pa.dictionary(pa.int32(), pa.string() if guess else pa.binary())
-        table = csv.read_csv(path, *options, _as_type(chosen, kind))
-    typed = guess_type if guess else text_of_coded_bytes
-    return pa.table([typed(one_piece(table[name])) for name in chosen], names=chosen)
-
-
-def csv_columns(path: Path, form: CsvFormat) -> Columns:
-    """The columns of a large CSV file as `read_table` reads them without guessing types.
-
-    The file is read once; its cells wait in a temporary parquet file, as bytes.
-    """
-    import pyarrow as pa
-    import pyarrow.csv as csv
-    import pyarrow.parquet as pq
-
-    handle, name = tempfile.mkstemp(prefix="prade-", suffix=".parquet")
-    os.close(handle)
-    waiting = Path(name)
-    try:
-        with file_damage_reported(path), _csv_damage_reported(path, form):
-            names, (read_options, parse_options) = _opened_csv(path, form)
-            read_options.block_size = LARGE_BLOCK
-            reader = csv.open_csv(path, read_options, parse_options, _as_type(names, pa.binary()))
-            with reader, pq.ParquetWriter(waiting, reader.schema) as writer:
-                for batch in reader:
-                    _write_batch(writer, batch, waiting.parent)
-    except BaseException:
-        waiting.unlink(missing_ok=True)
-        raise
-
-    def read(column: str) -> pa.Table:
-        table = pq.read_table(waiting, columns=[column], read_dictionary=[column])
-        return table.set_column(0, column, text_of_coded_bytes(one_piece(table[column])))
-
-    columns = Columns(names, read)
-    weakref.finalize(read, waiting.unlink, missing_ok=True)
-    return columns
-
-
-def _write_batch(writer: Any, batch: pa.RecordBatch, folder: Path) -> None:
-    try:
-        writer.write_batch(batch)
-    except OSError as error:
-        raise DataError(
-            f"temporary files cannot be written to {folder} ({error.strerror or error}): make room there, or set "
-            "TMPDIR to another folder"
-        ) from None
-
-
-def _opened_csv(path: Path, form: CsvFormat) -> tuple[list[str], tuple[Any, Any]]:
-    """The names of a public CSV file's columns, and Arrow's options for reading it."""
-    import pyarrow.csv as csv
-
-    if path.name.lower().endswith(".gz"):
-        refuse_gzip_bomb(path)
-    header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
-    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
-    options = csv.ReadOptions(encoding=form.encoding), parse
-    with csv.open_csv(path, *options) as reader:
-        return column_names(reader.schema.empty_table()), options
-
-
-def _as_type(names: Sequence[str], kind: pa.DataType) -> Any:
-    """Options for reading some columns as one type; empty cells are missing."""
-    import pyarrow.csv as csv
-
-    types = dict.fromkeys(names, kind)
-    return csv.ConvertOptions(include_columns=names, column_types=types, null_values=[""], strings_can_be_null=True)
-
-
-@contextmanager
-def _csv_damage_reported(path: Path, form: CsvFormat) -> Iterator[None]:
-    """Say which line is not text in the declared encoding, if that is what is wrong with a file."""
-    import pyarrow as pa
-
-    try:
-        yield
+        types = dict.fromkeys(chosen, pa.dictionary(pa.int32(), pa.string() if guess else pa.binary()))
+        convert = csv.ConvertOptions(
+            include_columns=chosen, column_types=types, null_values=[""], strings_can_be_null=True
+        )
+        table = csv.read_csv(path, *options, convert)
     except (pa.ArrowException, UnicodeError):
         if (line := first_line_outside(path, form.encoding)) is None:
             raise
@@ -332,21 +241,18 @@ def _csv_damage_reported(path: Path, form: CsvFormat) -> Iterator[None]:
             f"{path} is not text in the encoding {form.encoding}: line {line:,} is the first that is not",
             remedy="encoding",
         ) from None
+    typed = guess_type if guess else _text_of_coded_bytes
+    return pa.table([typed(one_piece(table[name])) for name in chosen], names=chosen)
 
 
-def text_of_coded_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
+def _text_of_coded_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
     """A column of bytes as text; cells that are not text are unlike any text (`clean_text`)."""
-    import pyarrow as pa
-
     texts = clean_text(coded.dictionary.view(pa.string()))
     return pa.DictionaryArray.from_arrays(coded.indices, texts.cast(pa.string()))
 
 
 def guess_type(coded: pa.DictionaryArray) -> pa.Array:
     """A column of text, converted to the narrowest type that fits all of its cells."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     texts = coded.dictionary
 
     def every(pattern: str) -> bool:
@@ -375,10 +281,6 @@ def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool
 
     With `spreadsheet_safe`, texts that a spreadsheet might run as formulas get a single quote before them.
     """
-    import pyarrow as pa
-    import pyarrow.csv as csv
-    import pyarrow.parquet as pq
-
     suffix = require_csv(path) if spreadsheet_safe else table_suffix(Path(path))
     content = read_table(table)
     with replace_file(path) as temporary:
@@ -393,17 +295,13 @@ def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool
 def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
     """The table as it is written to a CSV file: the CSV writer does not support dictionary encoding.
 
-    A cell that begins with =, +, -, @, a tab or a line break may be run as a formula, by accident or because somebody
-    wants to run it on the reader's computer. With `spreadsheet_safe`, such texts and names get a single quote before
-    them; numbers are not changed.
+    A cell that begins with =, +, -, @, a tab or a line break may be run as a formula. With `spreadsheet_safe`, such
+    texts and names get a single quote before them; numbers are not changed.
 
     >>> import pyarrow as pa
     >>> csv_cells(pa.table({"A": ["=1+1", "1+1"], "B": [-1, 1]}), spreadsheet_safe=True).to_pylist()
     [{'A': "'=1+1", 'B': -1}, {'A': '1+1', 'B': 1}]
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     columns, names = [plain_cells(column) for column in table.columns], table.column_names
     if spreadsheet_safe:
         names = [re.sub(FORMULA, r"'\g<0>", name) for name in names]
@@ -415,8 +313,6 @@ def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
 
 def plain_cells(column: Any) -> Any:
     """The column without dictionary encoding."""
-    import pyarrow as pa
-
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
@@ -425,8 +321,6 @@ def group_cells(source: Any, name: str, table: pa.Table | None = None) -> pa.Chu
 
     `table` is what `read_table(source)` gave, if the source has been read already.
     """
-    import pyarrow as pa
-
     cells = (read_table(source, [name]) if table is None else table)[name]
     if pa.types.is_timestamp(cells.type) and isinstance(source, (str, PathLike)):
         return read_table(source, [name], guess=False)[name]
@@ -435,10 +329,6 @@ def group_cells(source: Any, name: str, table: pa.Table | None = None) -> pa.Chu
 
 def distinct_values(column: Any) -> list[Any]:
     """The distinct cells in order of appearance; whole floats as whole numbers, times as text."""
-    import pyarrow as pa
-
-    from prade.data.read.cells import python_values
-
     cells = plain_cells(column)
     values = python_values((texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique())
     if all(isinstance(value, float) and value.is_integer() for value in values):
