@@ -118,16 +118,3 @@ def test_a_stage_is_run_once_and_kept(in_a_folder, monkeypatch):
     run.used("estimate", 1)
     assert ran == ["estimate", "estimate"]
     assert np.isclose(run.used("sample", 1).gib, 3.0)
-
-
-def test_workers_on_a_clock_that_is_moved_by_hand_take_turns():
-    from running_ahead import ByHand
-
-    executor = ByHand(2, lambda draw: (draw, {"long": 3.0}.get(draw, 1.0)))
-    futures = [executor.submit(None, draw, 0) for draw in ("long", "a", "b", "c")]
-    assert futures[3].cancel()
-    executor.advance()
-    assert (executor.now, futures[1].done(), futures[2].running()) == (1.0, True, True)
-    executor.advance()
-    executor.advance()
-    assert (executor.now, futures[0].result()) == (3.0, "long")

@@ -143,6 +143,7 @@ def elbow(
     """The number of the elbow among ascending budgets, and a sentence about it; None where there is none.
 
     >>> elbow([Fraction(1), Fraction(3), Fraction(6)], [0.4, 0.2, 0.19], [True, True, True], "epsilon")
+    (1, 'Beyond epsilon = 3, you pay twice the budget for at most 5 % less error.')
     """
     if not any(worthwhile):
         return None, "At none of these budgets is the result expected to be better than the public table alone."

@@ -441,16 +441,6 @@ def test_a_newer_format_is_refused(kept):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
-def test_a_file_from_before_the_posterior_could_be_chosen_has_the_linear_one(tmp_path):
-    release, kept = released(survey()), tmp_path / "estimates.parquet"
-    Estimates.of(release, PUBLIC, Settings(posterior="linear")).save(kept)
-    table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b', "posterior": "linear"', b"")
-    assert b"posterior" not in header
-    rewritten(kept, table, {"prade": header})
-    assert Estimates.load(kept, release, PUBLIC).settings == Settings(posterior="linear")
-
-
 def test_columns_that_differ_on_their_own_come_back_from_the_file(tmp_path):
     release = released(survey())
     made = Estimates.of(release, PUBLIC)
