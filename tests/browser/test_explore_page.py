@@ -203,7 +203,7 @@ def test_a_places_shares_are_those_of_the_data(page, data):
 
 
 def test_marks_are_where_the_numbers_are(page, data):
-    """On the screen, the estimates of ages are in a line with their shares."""
+    """On the screen, the estimates of ages are in a line with their shares, and so are the ends of their intervals."""
     marks = page.run(
         "[...document.querySelectorAll('#shares .mark-symbol.role-mark path')].map(p => p.getBoundingClientRect())"
         ".map(b => b.x + b.width / 2)"
@@ -214,6 +214,12 @@ def test_marks_are_where_the_numbers_are(page, data):
     slope, offset = np.polyfit(shares, marks, 1)
     assert slope > 0
     assert np.abs(slope * shares + offset - marks).max() < 1.5
+    rules = page.run(
+        "[...document.querySelectorAll('#shares .mark-rule.role-mark line')].map(l => l.getBoundingClientRect())"
+        ".map(b => [b.left, b.right])"
+    )
+    low, high = (unpacked(found["budgets"][3][key])[0, :10] for key in ("low", "high"))
+    assert np.abs(slope * np.stack([low, high], axis=1) + offset - rules).max() < 1.5
 
 
 def test_a_column_that_is_not_measured_is_said_to_be(page):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from prade.estimating.levels.cell_counts import interval
 from prade.reporting.html import packed
 
 EPSILONS = ("0.1", "0.3", "1", "3", "10")
@@ -149,7 +150,9 @@ def tables(rng, given: list[dict]) -> dict:
         noisy = truth + rng.normal(0, off, truth.size)
         noisy[starts[2 + 2 * place] :] = np.nan
         estimate = shares(rng, given, truth, min(off, 0.04) / 2)
-        found = {"noisy": noisy, "estimate": estimate, "sd": np.full(truth.size, min(off, 0.04) / 2)}
+        sd = np.full(truth.size, min(off, 0.04) / 2)
+        low, high = interval(estimate, sd, 0.0, 1.0)
+        found = {"noisy": noisy, "estimate": estimate, "sd": sd, "low": low, "high": high}
         found["synthetic"] = shares(rng, given, estimate, 0.004)
         by_budget.append({name: row(values) for name, values in found.items()})
     return {"truth": row(truth), "public": row(public), "budgets": by_budget}

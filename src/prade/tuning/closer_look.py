@@ -20,7 +20,7 @@ from prade.core.execution import Execution
 from prade.data.declare.display import group_texts
 from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Joint
-from prade.estimating.levels.cell_counts import sum_variances
+from prade.estimating.levels.cell_counts import interval, sum_variances
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.totals import FEWEST_ROWS
 from prade.planning.plan import Plan
@@ -55,8 +55,8 @@ class Look:
 
     `above` are errors of the levels above the last, by name: that to expect, how far it may be off two times in three,
     and that of the public baseline. `pairs` are [columns, columns]. `tables` has the shares of all columns' cells in
-    each place: noisy ones (NaN where nothing is measured), those of the estimate with their standard deviations, and
-    those of synthetic rows.
+    each place: noisy ones (NaN where nothing is measured), those of the estimate with their standard deviations and
+    95 % intervals, and those of synthetic rows.
     """
 
     above: tuple[dict[str, Any], ...]
@@ -164,10 +164,14 @@ class CloserLook:
                 else np.full(part.n_cells, np.nan)
                 for part in parts
             ]
+            shares = self._shares(codes, _weights(estimates, place))
+            low, high = interval(shares, sd[place], 0.0, 1.0)
             tables[number] = {
                 "noisy": np.concatenate(noisy),
-                "estimate": self._shares(codes, _weights(estimates, place)),
+                "estimate": shares,
                 "sd": sd[place],
+                "low": low,
+                "high": high,
                 "synthetic": self._shares({name: code[group == place] for name, code in drawn.codes.items()}),
             }
         return tables

@@ -14,6 +14,7 @@ from prade.data.declare.column import Column
 from prade.data.public.joint import Coded
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles
+from prade.estimating.levels.cell_counts import interval
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import census_like
 from prade.reporting.html import packed
@@ -255,6 +256,8 @@ def test_places_are_stand_ins_of_different_sizes_and_their_tables_are_shares(exp
             for shares in (tables["estimate"], tables["synthetic"]):
                 assert [column.sum() for column in np.split(shares, ends)] == pytest.approx([1.0] * 4)
             assert (tables["sd"] > 0).all()
+            ends_of_intervals = interval(tables["estimate"], tables["sd"], 0.0, 1.0)
+            np.testing.assert_array_equal([tables["low"], tables["high"]], ends_of_intervals)
             assert np.abs(tables["synthetic"] - tables["estimate"]).max() < 0.02
 
 

@@ -56,22 +56,20 @@ function cellsToDraw(truth) {
   return cells.sort((a, b) => truth[b] - truth[a]).slice(0, MOST_CELLS).sort((a, b) => a - b);
 }
 
-const interval = (shares, cell) => [-1, 1].map((side) => Math.min(1, Math.max(0, shares.estimate[cell] + side * 1.96 * shares.sd[cell])));
-
 // One axis for all budgets, so that they can be compared while the slider moves; answers with much noise may lie outside.
 function sharesDomain(all) {
-  const ends = all.flatMap((shares) => [...shares.truth, ...shares.public, ...shares.synthetic, ...Array.from(shares.truth.keys(), (cell) => interval(shares, cell)[1])]);
+  const ends = all.flatMap((shares) => [...shares.truth, ...shares.public, ...shares.synthetic, ...shares.high]);
   const most = 1.05 * Math.max(0.01, ...ends.filter((end) => !absent(end)));
   const low = Math.min(0, ...all.flatMap((shares) => [...shares.noisy]).filter((share) => !absent(share)));
   return [Math.max(low, -most / 10), most];
 }
 
-// A place's shares of one column; `shares` has a list of numbers for each series, for "truth" and for "sd".
+// A place's shares of one column; `shares` has a list of numbers for each series, for "truth", "sd", "low" and "high".
 function sharesSpec(labels, shares, domain, width) {
   const cells = cellsToDraw(shares.truth);
   const values = cells.flatMap((cell) => SERIES.map(({ key, name }) => ({
     cell, series: name, label: labels[cell], share: shares[key][cell],
-    ...(key === "estimate" ? { low: interval(shares, cell)[0], high: interval(shares, cell)[1] } : {}),
+    ...(key === "estimate" ? { low: shares.low[cell], high: shares.high[cell] } : {}),
   }))).filter((each) => !absent(each.share));
   const truth = cells.map((cell) => ({ cell, label: labels[cell], share: shares.truth[cell], series: TRUE_SHARE }));
   const names = SERIES.map((each) => each.name);
