@@ -11,17 +11,14 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
-import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
@@ -33,6 +30,7 @@ from prade.core.interrupts import held_back, second_ends
 from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
 from prade.measuring import run
+from worlds.counting import duckdb_file, sqlite_file
 from worlds.people import IN_TOWNS, TOWN_PLAN
 from worlds.plans import ledger_for
 
@@ -94,41 +92,29 @@ def test_a_signal_at_any_step_wastes_no_budget(
     assert released == 14  # drawing, drawn, written, sealed, committed, extracted, renamed
 
 
-def small_measurement(folder: Path) -> Callable[[], object]:
-    """A plan that `measure` follows in this process, with the ledger that pays for it."""
-    ledger = ledger_for(TOWN_PLAN, folder / "people.ledger")
-    return lambda: run.measure(TOWN_PLAN, IN_TOWNS, folder / "release", ledger)
-
-
-def test_an_interrupt_that_gets_through_says_what_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(run, "_draw", interrupt)
-    with pytest.raises(
-        KeyboardInterrupt,
-        match=r"\(interrupted\)\. Fix the cause first.*\nIn this run .* was spent; it is in .* as entry 1,",
-    ):
-        small_measurement(tmp_path)()
-
-
-def test_an_interrupt_that_gets_through_after_the_seal_says_that_nothing_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ("drawn", r"\(interrupted\)\. Fix the cause first.*\nIn this run .* was spent; it is in .* as entry 1,"),
+        ("sealed", "measure again, which spends nothing"),
+    ],
+)
+def test_an_interrupt_that_gets_through_says_what_is_spent_or_that_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, message: str
 ) -> None:
-    measure = small_measurement(tmp_path)
-    step = run._step
+    ledger = ledger_for(TOWN_PLAN, tmp_path / "people.ledger")
 
     def interrupt(name: str) -> None:
-        if name == "sealed":
+        if name == step:
             raise KeyboardInterrupt
-        step(name)
 
     with monkeypatch.context() as context:
         context.setattr(run, "_step", interrupt)
-        with pytest.raises(KeyboardInterrupt, match="measure again, which spends nothing"):
-            measure()
-    measure()
-    assert [entry.state for entry in Ledger(tmp_path / "people.ledger").entries("people")] == ["committed"]
+        with pytest.raises(KeyboardInterrupt, match=message):
+            run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    if step == "sealed":
+        run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+        assert [entry.state for entry in ledger.entries("people")] == ["committed"]
 
 
 # ---------------------------------------------------------------- holding back
@@ -251,6 +237,15 @@ def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int
     return process.returncode, said, complained
 
 
+def interrupted(process: subprocess.Popen[str]) -> str:
+    """The one line that an interrupted command says, soon."""
+    code, said, complained = end(process, 3 * PATIENCE)
+    complained = re.sub("^Public files: .*\n", "", complained)  # said before
+    assert (code, said, complained.count("\n")) == (130, "", 1)
+    assert complained.startswith("prade: interrupted; ")
+    return complained
+
+
 HANGING = """
 import threading, time
 from prade.cli import main as cli
@@ -346,11 +341,7 @@ finally:
 
 @pytest.mark.parametrize("module", ["click", "prade.cli.main", "numba"])
 def test_an_interrupt_while_loading_is_one_line(release: Path, module: str) -> None:
-    code, said, complained = end(start(SENT_AT, module, "0", "estimate", str(release)), 3 * PATIENCE)
-    assert (code, said) == (130, "")
-    complained = re.sub("^Public files: .*\n", "", complained)  # said before
-    assert complained.startswith("prade: interrupted; ")
-    assert complained.count("\n") == 1
+    interrupted(start(SENT_AT, module, "0", "estimate", str(release)))
 
 
 def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release: Path) -> None:
@@ -370,11 +361,7 @@ def test_an_interrupt_amid_the_columns_waits_for_them(release: Path) -> None:
     if cores() == 1:
         pytest.skip("on one core, columns are coded without threads")
     place = str(shutil.copytree(release, release.with_name("release-columns")))
-    code, said, complained = end(start(SENT_AT, "prade-columns", "0", "estimate", place), 3 * PATIENCE)
-    assert (code, said) == (130, "")
-    complained = re.sub("^Public files: .*\n", "", complained)  # said before
-    assert complained.startswith("prade: interrupted; ")
-    assert complained.count("\n") == 1
+    interrupted(start(SENT_AT, "prade-columns", "0", "estimate", place))
 
 
 AMID_COUNTING = """
@@ -402,11 +389,8 @@ def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reser
     private, ledger = private_table(folder, kind), Ledger(folder / f"{kind}.ledger")
     ledger.open_dataset("private", Unit(1), Budget.pure(2))
     given = ["measure", folder / "plan.toml", private, "-o", folder / kind / "release", "--ledger", ledger.path]
-    code, said, complained = end(start(AMID_COUNTING, *map(str, given)), 3 * PATIENCE)
-    assert (code, said) == (130, "")
-    complained = re.sub("^Public files: .*\n", "", complained)  # said before
+    complained = interrupted(start(AMID_COUNTING, *map(str, given)))
     assert complained.startswith("prade: interrupted; no file is half-written, run the command again to continue. ")
-    assert complained.count("\n") == 1
     assert complained.endswith(
         f"In this run epsilon = 2 (pure differential privacy) was reserved in {ledger.path} as entry 1, and nothing "
         "was released: measure the same plan into the same folder, which goes on without paying again, or give it back "
@@ -425,20 +409,14 @@ def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reser
 
 def private_table(folder: Path, kind: str) -> str:
     """The private table of the release, in another kind of source."""
-    path = folder / f"private.{kind}"
-    if kind == "parquet":
-        return str(path)
-    rows = read_table(folder / "private.parquet")
+    path, rows = folder / f"private.{kind}", read_table(folder / "private.parquet")
+    if kind == "duckdb":
+        return duckdb_file(path, people=rows)
+    if kind == "sqlite":
+        return sqlite_file(path, ", ".join(rows.column_names), zip(*rows.to_pydict().values(), strict=True))
     if kind == "csv":
         write_table(rows, path)
-        return str(path)
-    if kind == "duckdb":
-        with duckdb.connect(str(path)) as connection:
-            connection.execute("CREATE TABLE private AS SELECT * FROM rows")
-    else:
-        with closing(sqlite3.connect(path)) as book:
-            rows.to_pandas().to_sql("private", book, index=False)
-    return f"{kind}://{path}/private"
+    return str(path)
 
 
 ENDLESS = """
@@ -465,15 +443,12 @@ main()
 
 def test_an_interrupt_ends_an_engine_that_has_no_row_to_deliver(tmp_path: Path) -> None:
     """DuckDB looks for rows without end, and does not listen itself."""
-    with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:
-        connection.execute("CREATE VIEW rows AS SELECT 3 AS AGE, 'a' AS TOWN FROM range(1000000000000) WHERE range < 0")
+    view = "CREATE VIEW people AS SELECT 3 AS AGE, 'a' AS TOWN FROM range(1000000000000) WHERE range < 0"
+    private = duckdb_file(tmp_path / "rows.duckdb", view)
     ledger = ledger_for(TOWN_PLAN, tmp_path / "people.ledger")
     TOWN_PLAN.save(tmp_path / "plan.toml")
-    given = ["measure", tmp_path / "plan.toml", f"duckdb://{tmp_path}/rows.duckdb/rows", "-o", tmp_path / "release"]
-    code, said, complained = end(start(ENDLESS, *map(str, given), "--ledger", str(ledger.path)), 3 * PATIENCE)
-    assert (code, said) == (130, "")
-    assert complained.startswith("prade: interrupted; ")
-    assert "was reserved in" in complained
+    given = ["measure", tmp_path / "plan.toml", private, "-o", tmp_path / "release"]
+    assert "was reserved in" in interrupted(start(ENDLESS, *map(str, given), "--ledger", str(ledger.path)))
     (entry,) = ledger.entries("people")
     assert (entry.state, entry.drawn) == ("failed", False)
     assert [(each.stage, each.kind) for each in entry.failures] == [("count", "KeyboardInterrupt")]

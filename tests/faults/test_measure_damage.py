@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Budget, Ledger, Unit, Workload
+from prade import Budget, Ledger, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.execution import Execution
 from prade.measuring import run
@@ -24,9 +25,10 @@ from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
 from prade.release.payment import import_release
-from prade.release.release import Release
+from prade.release.release import Release, read_manifest, sealed_text
+from worlds.counting import duckdb_file, sqlite_file
 from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
-from worlds.plans import ledger_for
+from worlds.plans import ledger_for, plan_of
 
 FILES = ("plan.toml", "measurements.parquet", "release.json", "ledger.json")
 
@@ -80,11 +82,8 @@ def hidden(folder: Path) -> list[Path]:
 
 
 def same(one: Release, other: Release) -> bool:
-    return all(
-        np.array_equal(left, right)
-        for mine, theirs in zip(one.noisy, other.noisy, strict=True)
-        for left, right in zip(mine, theirs, strict=True)
-    )
+    mine, theirs = ([part.tolist() for parts in each.noisy for part in parts] for each in (one, other))
+    return mine == theirs
 
 
 # ---------------------------------------------------------------- a release that was changed
@@ -141,8 +140,6 @@ def test_a_missing_file(home: Path, name: str) -> None:
 
 
 def test_a_newer_release(home: Path) -> None:
-    from prade.release.release import read_manifest, sealed_text
-
     manifest = {**read_manifest(home / "release"), "format": 2}
     (home / "release" / "release.json").write_text(sealed_text(manifest))
     with pytest.raises(DataError, match=r"release\.json has release format 2, this version reads 1: update prade"):
@@ -301,39 +298,26 @@ def test_a_table_that_is_cut_off(
     """
     rows = pa.table({"AGE": list(range(90)) * 2000, "TOWN": ["a", "b", "c"] * 60_000})
     path = tmp_path / f"rows.{kind}"
+    private = duckdb_file(path, people=rows) if kind == "duckdb" else str(path)
     if kind == "parquet":
         pq.write_table(rows, path, row_group_size=1000)
-        private: str = str(path)
-    else:
-        import duckdb
+    sound, count = path.read_bytes(), Counting.run
 
-        with duckdb.connect(str(path)) as connection:
-            connection.execute("CREATE TABLE rows AS SELECT * FROM rows")
-        private = f"duckdb://{path}/rows"
-    sound = path.read_bytes()
+    def cut(*_: object) -> None:
+        os.truncate(path, len(sound) // 3)
 
-    def cut() -> None:
-        with open(path, "rb+") as file:
-            file.truncate(len(sound) // 3)
-
-    count = Counting.run
     with monkeypatch.context() as context:
-        if when == "before":
-            cut()
-        else:
-            context.setattr(Counting, "run", lambda self: (cut(), count(self))[1])
+        cut() if when == "before" else context.setattr(Counting, "run", lambda self: (cut(), count(self))[1])
         with pytest.raises(DataError) as caught:
             measure(TOWN_PLAN, private, tmp_path / "release", ledger)
-    message = str(caught.value)
-    if not message.startswith("DuckDB does not open"):  # where no row was read yet
-        assert "its own message is not shown because it may quote private rows" in message
+    message = str(caught.value)  # DuckDB does not open what is cut off before: no row was read
+    assert message.startswith("DuckDB does not open") or "may quote private rows" in message
     assert caught.value.__cause__ is None
     failures = [(each.stage, each.kind) for entry in ledger.entries("people") for each in entry.failures]
     if when == "before":
         assert ledger.entries("people") == []
     else:
         assert failures == [("count", "DataError" if kind == "duckdb" else "ArrowInvalid")]
-        assert ledger.remaining("people") == Budget.pure(2)
     assert not hidden(tmp_path)
     path.write_bytes(sound)
     assert measure(TOWN_PLAN, private, tmp_path / "release", ledger).noisy[-1][0].shape == (2, 3)
@@ -342,32 +326,26 @@ def test_a_table_that_is_cut_off(
     assert ledger.remaining("people") == Budget.pure(2)
 
 
-def failing_tables(folder: Path) -> dict[str, Any]:
-    """Tables whose engines fail amid the rows, with an error that quotes one."""
-    import sqlite3
-
-    import duckdb
-
-    with duckdb.connect(str(folder / "rows.duckdb")) as connection:
-        connection.execute("CREATE TABLE people AS SELECT n AS AGE, 'a' AS TOWN FROM range(90) AS t(n)")
+def failing_table(kind: str, place: Path) -> str:
+    """A table whose engine fails amid the rows, with an error that quotes one."""
+    if kind == "InvalidInputException":
         age = "CASE WHEN AGE = 70 THEN error('person Miller is ' || AGE) ELSE AGE END::BIGINT AS AGE"
-        connection.execute(f"CREATE VIEW rows AS SELECT {age}, TOWN FROM people")
-    with sqlite3.connect(folder / "rows.sqlite") as book:
-        book.execute("CREATE TABLE people (AGE integer, TOWN text)")
-        book.executemany("INSERT INTO people VALUES (?, 'a')", [(n,) for n in range(90)])
-        book.execute("CREATE VIEW rows AS SELECT json_extract('Miller ' || AGE, '$.x' || AGE) AS AGE, TOWN FROM people")
-    book.close()
-    return {
-        "InvalidInputException": f"duckdb://{folder}/rows.duckdb/rows",
-        "OperationalError": f"sqlite://{folder}/rows.sqlite/rows",
-    }
+        return duckdb_file(
+            place,
+            "CREATE TABLE raw AS SELECT n AS AGE, 'a' AS TOWN FROM range(90) AS t(n)",
+            f"CREATE VIEW people AS SELECT {age}, TOWN FROM raw",
+        )
+    age = "json_extract('Miller ' || AGE, '$.x' || AGE) AS AGE"
+    view = f"CREATE VIEW failing AS SELECT {age}, TOWN FROM people"
+    rows = [(number, "a") for number in range(90)]
+    return sqlite_file(place, "AGE integer, TOWN text", rows, view).replace("/people", "/failing")
 
 
 @pytest.mark.parametrize("kind", ["InvalidInputException", "OperationalError"])
 def test_an_engine_that_fails_amid_the_rows_leaves_its_errors_name_and_no_word_of_it(
     tmp_path: Path, ledger: Ledger, kind: str
 ) -> None:
-    private = failing_tables(tmp_path)[kind]
+    private = failing_table(kind, tmp_path / "rows")
     with pytest.raises(DataError, match="its own message is not shown because it may quote private rows") as caught:
         measure(TOWN_PLAN, private, tmp_path / "release", ledger)
     (entry,) = ledger.entries("people")
@@ -407,36 +385,34 @@ def test_a_failure_is_recorded_by_the_name_of_its_class_whatever_else_it_has(
 # ---------------------------------------------------------------- what fails before it is paid, and after
 
 
+def cannot_be_kept() -> Plan:
+    """A plan with half a character in a label."""
+    halves = Workload(TOWN_PLAN.schema, [Cells(["AGE"], [0, 0, 1], 2, ["young", "\ud800"])])
+    return plan_of(TOWN_PLAN.schema, Level("TOWN", halves), groups=TOWN_PLAN.groups, dataset="people")
+
+
 @pytest.mark.parametrize(
-    ("name", "error"),
-    [("version", PackageNotFoundError("opendp")), ("add_noise", ImportError("opendp")), ("need_room", OSError())],
+    ("broken", "plan", "threads", "error"),
+    [
+        (("version", PackageNotFoundError("opendp")), TOWN_PLAN, 1, PackageNotFoundError),
+        (("add_noise", ImportError("opendp")), TOWN_PLAN, 1, ImportError),
+        (("need_room", OSError()), TOWN_PLAN, 1, DataError),
+        (None, TOWN_PLAN, "two", TypeError),
+        (None, cannot_be_kept(), 1, PradeError),
+    ],
+    ids=["version", "add_noise", "need_room", "threads", "text"],
 )
-def test_helpers_that_fail_cost_nothing(
-    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, name: str, error: Exception
+def test_what_fails_in_preparation_costs_nothing(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, broken: Any, plan: Plan, threads: Any, error: Any
 ) -> None:
     with monkeypatch.context() as context:
-        context.setattr(run, name, raising(error))
-        with pytest.raises((PackageNotFoundError, ImportError, DataError)):
-            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+        if broken is not None:
+            context.setattr(run, broken[0], raising(broken[1]))
+        with pytest.raises(error):
+            measure(plan, IN_TOWNS, tmp_path / "release", ledger, execution=Execution(threads))
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
     measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
-
-
-def test_settings_that_make_no_sense_cost_nothing(tmp_path: Path, ledger: Ledger) -> None:
-    with pytest.raises(TypeError):
-        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, execution=Execution("two"))
-    assert ledger.entries("people") == []
-    assert not hidden(tmp_path)
-
-
-def test_a_plan_that_cannot_be_kept_costs_nothing(tmp_path: Path, ledger: Ledger) -> None:
-    halves = Workload(TOWN_PLAN.schema, [Cells(["AGE"], [0, 0, 1], 2, ["young", "\ud800"])])
-    plan = Plan("people", TOWN_PLAN.schema, Budget.pure(1), Unit(1), [Level("TOWN", halves)], groups=TOWN_PLAN.groups)
-    with pytest.raises(PradeError, match="half a character"):
-        measure(plan, IN_TOWNS, tmp_path / "release", ledger)
-    assert ledger.entries("people") == []
-    assert not hidden(tmp_path)
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("Miller is secret"), OSError(28, "Miller")])
@@ -464,25 +440,10 @@ def test_a_draw_that_fails_is_spent_and_says_so(
     assert ledger.remaining("people") == Budget.pure(1)
 
 
-def test_an_interrupt_leaves_nothing(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as context:
-        context.setattr(run, "_draw", raising(KeyboardInterrupt()))
-        with pytest.raises(KeyboardInterrupt):
-            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
-    assert not hidden(tmp_path)
-    (entry,) = ledger.entries("people")
-    assert [(each.stage, each.kind) for each in entry.failures] == [("draw", "KeyboardInterrupt")]
-    with pytest.raises(BudgetError, match="is in progress or was interrupted"):
-        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
-
-
 def test_a_file_system_that_cannot_make_names_durable(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some network file systems refuse to sync a folder; what was paid for is released all the same."""
-    import os
-    import stat
-
     sync = os.fsync
 
     def refuse_folders(handle: int) -> None:
