@@ -1,7 +1,7 @@
-"""Reading TOML and JSON within limits, so that a hostile or damaged file leads to a clear error.
+"""Reading TOML and JSON within limits, so that code which uses what was read has to check its structure only.
 
 What is read is a tree of at most `MOST_LEVELS` levels; its whole numbers have at most 300 digits, and its strings can
-be written to a file again. Code that uses the tree has to check only its structure.
+be written to a file again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Callable
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -59,25 +60,22 @@ def toml_table(text: str, error: type[PradeError] = Malformed) -> dict[str, Any]
     """Parse a TOML document."""
     if LONG_KEY.search(text):
         raise error(f"the TOML is refused: a key has more than {MOST_LEVELS} names joined by dots")
-    try:
-        table = tomllib.loads(text)
-    except RecursionError:
-        raise error(_too_deep("TOML")) from None
-    except ValueError as fault:  # also of int() and date(), for a number with too many digits or no date
-        raise error(f"this is not valid TOML: {fault}") from None
-    _check(table, error, "TOML")
-    return table
+    return cast(dict[str, Any], _parsed("TOML", tomllib.loads, text, error))
 
 
 def json_value(text: str | bytes, error: type[PradeError] = Malformed) -> Any:
-    """Parse a JSON document; repeated keys, NaN and Infinity are refused."""
+    """Parse a JSON document; NaN and Infinity are refused."""
+    return _parsed("JSON", json.loads, text, error)
+
+
+def _parsed(language: str, parse: Callable[[Any], Any], text: str | bytes, error: type[PradeError]) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_refuse_repeated_keys, parse_constant=_refuse_constant)
+        value = parse(text)
+        _check(value, language)
     except RecursionError:
-        raise error(_too_deep("JSON")) from None
-    except ValueError as fault:
-        raise error(f"this is not valid JSON: {str(fault)[:200]!a}") from None
-    _check(value, error, "JSON")
+        raise error(f"the {language} is refused: it is nested more than {MOST_LEVELS} levels deep") from None
+    except ValueError as fault:  # also of int() and date(), for a number with too many digits or no date
+        raise error(f"this is not valid {language}: {str(fault)[:200]!a}") from None
     return value
 
 
@@ -93,47 +91,23 @@ def structured(value: Any, kind: type[Structure], error: type[PradeError] = Malf
         raise error(str(fault)) from None
 
 
-def _check(value: Any, error: type[PradeError], language: str, level: int = 0) -> None:
+def _check(value: Any, language: str, level: int = 0) -> None:
     """Refuse what would cause trouble later: deep nesting, very long numbers, unpaired surrogates."""
     if level > MOST_LEVELS:
-        raise error(_too_deep(language))
+        raise RecursionError
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, list):
         for each in value:
-            _check(each, error, language, level + 1)
+            _check(each, language, level + 1)
     elif isinstance(value, str) and not writable(value):
-        raise error(
-            f"the text {value[:40]!a} contains half a character (an unpaired surrogate), which cannot be written to a "
-            "file; correct it"
-        )
+        raise ValueError(f"the text {value[:40]!a} contains half a character (an unpaired surrogate)")
     elif isinstance(value, int) and abs(value) >= LARGEST_WHOLE_NUMBER:
-        raise error("a number has more than 300 digits; use a smaller one")
+        raise ValueError("a number has more than 300 digits")
     elif isinstance(value, float) and language == "JSON" and not math.isfinite(value):
-        raise error("a number is too large for a floating-point number; use a smaller one")
+        raise ValueError("a number is infinite, or too large, or none")
 
 
 def writable(text: str) -> bool:
-    """Whether a string can be written to a file: one with an unpaired surrogate cannot.
-
-    >>> writable("é"), writable("\\ud800")
-    (True, False)
-    """
+    """Whether a string can be written to a file: one with an unpaired surrogate cannot."""
     return HALF_A_CHARACTER.search(text) is None
-
-
-def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {repeated[:40]} appears twice")
-    return values
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
-
-
-def _too_deep(language: str) -> str:
-    return f"the {language} is refused: it is nested more than {MOST_LEVELS} levels deep"

@@ -102,8 +102,7 @@ def _result_of(future: Future[Result]) -> Result:
         # Dask has its own errors, for a task that took several workers down with it, or a scheduler that is gone
         if isinstance(error, BrokenExecutor) or type(error).__module__.startswith(("distributed", "dask")):
             raise WorkersError(
-                f"the workers have stopped ({type(error).__name__}): look for memory or disks that are full, and run "
-                "the same command again"
+                f"the workers have stopped ({type(error).__name__}): look for full memory or disks, and run this again"
             ) from error
         raise
 
@@ -221,11 +220,10 @@ _opening = threading.Lock()
 
 
 class Shared(Generic[Value]):
-    """Something large that tasks use wherever they run.
+    """Something large that tasks use wherever they run: `value` here, in other processes `opened(*arguments)`.
 
-    Here it is `value`. To another process only `opened` and its arguments travel; there, `opened(*arguments)` is called
-    once, by the first task that needs it. The arguments name files that all workers see, and say which version of them
-    is meant, so that a worker does not take what it opened for an earlier run.
+    There it is called once, by the first task that needs it. The arguments name files that all workers see, and their
+    version, so that a worker does not take what it opened for an earlier run.
     """
 
     def __init__(self, value: Value | None, opened: Callable[..., Value], *arguments: Any) -> None:
@@ -293,20 +291,11 @@ RETRIES = 2  # of a task that a worker failed at: its disk may be full, another'
 
 @contextmanager
 def cluster(address: str, seconds: float = PATIENCE) -> Iterator[Executor]:
-    """The executor of the cluster whose scheduler has this address, such as tcp://10.0.0.1:8786.
+    """The executor of the cluster whose scheduler has this address; a WorkersError if it cannot be used.
 
     Its workers must have the same versions, and see the folders that tasks name. A task whose worker is lost goes to
-    another one. A cluster that cannot be used is a WorkersError.
+    another one.
     """
-    client = _connected(address, seconds)
-    try:
-        _need_workers(client, address, seconds)
-        yield client.get_executor(retries=RETRIES, pure=False)
-    finally:
-        client.close()
-
-
-def _connected(address: str, seconds: float) -> Any:
     try:
         from distributed import Client
         from distributed.comm.addressing import get_address_host_port
@@ -314,7 +303,7 @@ def _connected(address: str, seconds: float) -> Any:
         raise WorkersError('a cluster needs Dask, which is not installed: run pip install "prade[cluster]"') from None
     try:
         _wait_for_port(*get_address_host_port(address, strict=True), seconds)
-        return Client(address, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
+        client = Client(address, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
     except OSError as error:  # a TimeoutError is one
         raise WorkersError(
             f"no scheduler answers at {address} within {seconds:g} seconds: start one with `dask scheduler`, and give "
@@ -324,6 +313,17 @@ def _connected(address: str, seconds: float) -> Any:
         raise WorkersError(
             f"{address!r} is not the address of a scheduler ({error}): give one such as {EXAMPLE}"
         ) from error
+    try:
+        try:
+            client.wait_for_workers(1, timeout=seconds)
+        except TimeoutError as error:
+            raise WorkersError(
+                f"the cluster at {address} has no workers: start some with `dask worker {address}`, on machines that "
+                "see the release folder"
+            ) from error
+        yield client.get_executor(retries=RETRIES, pure=False)  # type: ignore[no-untyped-call]
+    finally:
+        client.close()  # type: ignore[no-untyped-call]
 
 
 def _wait_for_port(host: str, port: int, seconds: float) -> None:
@@ -336,16 +336,6 @@ def _wait_for_port(host: str, port: int, seconds: float) -> None:
             if monotonic() > until:
                 raise
             sleep(0.2)
-
-
-def _need_workers(client: Any, address: str, seconds: float) -> None:
-    try:
-        client.wait_for_workers(1, timeout=seconds)
-    except TimeoutError as error:
-        raise WorkersError(
-            f"the cluster at {address} has no workers: start some with `dask worker {address}`, on machines that see "
-            "the release folder"
-        ) from error
 
 
 @contextmanager

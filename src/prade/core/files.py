@@ -58,11 +58,7 @@ def sha256_of(file: BufferedIOBase) -> str:
 
 @contextmanager
 def replace_folder(path: str | PathLike[str]) -> Iterator[Path]:
-    """As `replace_file` for a folder, which is written next to `path` and takes its place when the block ends.
-
-    A folder at `path` is replaced. What an earlier run left unfinished is removed first, so one run at a time may write
-    to a path.
-    """
+    """As `replace_file` for a folder. What an earlier run left unfinished is removed: one run at a time may write."""
     final = _in_a_folder(path)
     unfinished, replaced = (final.parent / f".{final.name}.{word}" for word in ("unfinished", "replaced"))
     if replaced.exists() and not final.exists():  # a power cut between the two renames
@@ -98,13 +94,7 @@ Sides = Sequence[Sequence[str]]
 
 
 def find_duplicate(sides: Sides) -> tuple[str, str] | None:
-    """Two existing files, listed in different `sides`, that are duplicates of each other; None if there are none.
-
-    >>> for name in ("x.csv", "x.csv.gz", "y.csv"):
-    ...     size = Path(name).write_text("AGE\\n" if name == "y.csv" else "AGE\\n40\\n")
-    >>> find_duplicate([["x.csv"], ["y.csv"]]), find_duplicate([["x.csv"], ["y.csv", "x.csv.gz"]])
-    (None, ('x.csv', 'x.csv.gz'))
-    """
+    """Two existing files, listed in different `sides`, that are duplicates of each other; None if there are none."""
     return find_same_file(sides) or find_same_content(sides)
 
 
@@ -128,14 +118,11 @@ def find_same_content(sides: Sides) -> tuple[str, str] | None:
 
 def refuse_duplicates(files: Sequence[str], find: Callable[[Sides], tuple[str, str] | None] = find_duplicate) -> None:
     """Refuse a list that contains the same file twice."""
-    pair = find([[file] for file in files]) if len(files) > 1 else None
-    if pair is None:
-        return
-    both = f"{pair[0]} is given twice" if pair[0] == pair[1] else f"{pair[0]} and {pair[1]} are the same file"
-    raise DataError(
-        f"{both} (by path, link, compression or content), so it would count twice; give each file once, and check "
-        "which files your pattern matches"
-    )
+    if (pair := find([[file] for file in files]) if len(files) > 1 else None) is not None:
+        raise DataError(
+            f"{pair[0]} and {pair[1]} are the same file (by path, link, compression or content), so it would count "
+            "twice; give each file once, and check which files your pattern matches"
+        )
 
 
 def _pair(sides: Sides, mark: Callable[[str], Hashable]) -> tuple[str, str] | None:
@@ -219,14 +206,14 @@ MARK = ".prade-spill"  # an empty file in every spill folder, made once the fold
 
 
 @contextmanager
-def locked(folder: Path, *, wait: bool = False) -> Iterator[int | None]:
+def locked(folder: Path, *, wait: bool = False, without: int | None = None) -> Iterator[int | None]:
     """Lock a real folder until this block or the process ends; yield its handle, or None if another process has it.
 
-    Also yields None where locks are not available (on Windows and on some file systems). Raises OSError for anything
+    Where locks are not available (on Windows and on some file systems), yield `without`. Raises OSError for anything
     but a real folder: it neither follows a link nor waits for a pipe.
     """
     if sys.platform == "win32":
-        yield None
+        yield without
         return
     import fcntl
 
@@ -235,8 +222,10 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[int | None]:
         mine: int | None = handle
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             mine = None
+        except OSError:
+            mine = without
         yield mine
     finally:
         os.close(handle)

@@ -23,28 +23,26 @@ def exact(value: object, name: str) -> Fraction:
     >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-9", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000000))
     """
+    number = None
     try:
         if isinstance(value, float):
             value = repr(float(value))  # float() because a numpy float's repr includes its type
-        if not isinstance(value, bool) and isinstance(value, Rational):
-            return _short(Fraction(int(value.numerator), int(value.denominator)), name)  # numpy integers overflow
-        if isinstance(value, str) and "/" in value:
-            return _short(Fraction(value), name)
-        if isinstance(value, str | Decimal):
-            number = Decimal(value)
-            if number.is_finite() and abs(number.adjusted()) <= LARGEST_EXPONENT:
-                return _short(Fraction(number), name)
-    except PradeError:
-        raise
+        if isinstance(value, bool):
+            pass
+        elif isinstance(value, Rational):
+            number = Fraction(int(value.numerator), int(value.denominator))  # numpy integers overflow
+        elif isinstance(value, str) and "/" in value:
+            number = Fraction(value)
+        elif isinstance(value, str | Decimal):
+            decimal = Decimal(value)
+            if decimal.is_finite() and abs(decimal.adjusted()) <= LARGEST_EXPONENT:
+                number = Fraction(decimal)
+        if number is not None and max(number.numerator.bit_length(), number.denominator.bit_length()) <= MOST_BITS:
+            return number
     except (ValueError, ZeroDivisionError, InvalidOperation):
         pass
-    raise PradeError(f"{name} is {str(value)[:40]!r}; give a number such as 1, 0.1, 1e-9 or 1/3")
-
-
-def _short(value: Fraction, name: str) -> Fraction:
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
-        raise PradeError(f"{name} has thousands of digits; give a number such as 1, 0.1, 1e-9 or 1/3")
-    return value
+    given = repr(str(value)[:40]) if number is None else "a number of thousands of digits"
+    raise PradeError(f"{name} is {given}; give a number such as 1, 0.1, 1e-9 or 1/3")
 
 
 def whole(value: object, least: int) -> bool:
