@@ -19,9 +19,8 @@ Finished batches of a long run stay on disk until all of it is done, so that a r
         ...                                                          # make the results from finished.path(batch)
         finished.remove()
 
-`key` is a fingerprint of all that the batches depend on: release, public rows, settings, seed, versions (`run_key`).
-Batches of another key are removed. A batch is written beside its name and renamed when it is complete; its name has
-its checksum, so a damaged one counts as not finished. A second run on the same release takes a folder of its own.
+`key` is a fingerprint of all that the batches depend on (`run_key`); batches of another key are removed. The name of a
+batch has its checksum, so a damaged one counts as not finished.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,7 @@ import msgspec
 from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
 from prade.core.execution import versions
-from prade.core.files import replace_file
+from prade.core.files import locked, replace_file
 from prade.data.read.tables import write_table
 from prade.release.release import Release, file_hash, read_sealed, sealed_text
 
@@ -65,19 +64,12 @@ FORMAT = 2  # format 1 has no folders; records without folders are still written
 
 @dataclass(frozen=True)
 class Record:
-    """The record of some files, and the command that makes them.
-
-    In place of its only file there may be a folder of files, its name without the suffix.
-    """
+    """The record of some files, the command that makes them, and the folder that may stand in place of one file."""
 
     name: str
     files: tuple[str, ...]
     command: str
     folder: str | None = None
-
-    def advice(self, release: Release) -> str:
-        """What to do if the files are missing or damaged."""
-        return f"run `prade {self.command} {release.path}`, which spends nothing"
 
 
 KEPT_ESTIMATES = Record("estimates.json", (ESTIMATES, SUPPORT), "estimate")
@@ -106,10 +98,7 @@ def recorded(release: Release, record: Record) -> Iterator[None]:
 
 @contextmanager
 def keep_rows_as(release: Release, name: str) -> Iterator[None]:
-    """Write synthetic rows of this name in the release's folder; their record replaces that of earlier ones.
-
-    The name is that of the file or of the folder; the other one is removed, so that the folder has one set of rows.
-    """
+    """Write synthetic rows in the release's folder, into the file or folder of this name, and remove the other one."""
     with recorded(release, KEPT_ROWS):
         yield
         if name == SYNTHETIC:
@@ -146,13 +135,12 @@ def is_kept(release: Release, record: Record) -> bool:
 
 def check_kept(release: Release, record: Record) -> None:
     """Raise a DataError, with the remedy, unless the files exist exactly as they were written."""
-    path, advice = release.path / record.name, record.advice(release)
+    path = release.path / record.name
+    advice = f"run `prade {record.command} {release.path}`, which spends nothing"
     names = _files(release, record)
-    for name in names:
+    for name in (*names, record.name):
         if not (release.path / name).exists():
             raise DataError(f"{release.path} has no {name} yet: {advice}")
-    if not path.exists():
-        raise DataError(f"{release.path} has {record.files[0]} without its checksums in {record.name}: {advice}")
     try:
         document = read_sealed(path)
         version = structured(document, Versioned).format
@@ -163,14 +151,11 @@ def check_kept(release: Release, record: Record) -> None:
         raise DataError(f"{path} has format {version}, this version reads {FORMAT}: update prade")
     if content.release != release.fingerprint:
         raise DataError(f"{path} belongs to another release: {advice}")
-    for name in names:
-        if file_hash(release.path / name) != content.files.get(name):
+    for name in sorted({*names, *content.files}):
+        if name not in names or file_hash(release.path / name) != content.files.get(name):
             raise DataError(
-                f"{release.path / name} has changed since it was made (its hash differs from the one in "
-                f"{record.name}): {advice}"
+                f"{release.path / name} has changed since it was made (by its hash in {record.name}): {advice}"
             )
-    if missing := sorted(set(content.files) - set(names)):
-        raise DataError(f"{release.path / missing[0]} is missing, though {record.name} has its hash: {advice}")
 
 
 def write_rows(table: Any, output: str | PathLike[str], release: Release, *, spreadsheet_safe: bool = False) -> None:
@@ -222,13 +207,11 @@ class FinishedBatches:
         return self._undamaged(f"*.*{suffix}")
 
     def _undamaged(self, pattern: str) -> list[Path]:
-        found = []
-        for path in sorted(self.folder.glob(pattern)):
-            if path.name.split(".")[1] == file_hash(path):
-                found.append(path)
-            else:
+        files = sorted(self.folder.glob(pattern))
+        for path in files:
+            if path.name.split(".")[1] != file_hash(path):
                 path.unlink(missing_ok=True)
-        return found
+        return [path for path in files if path.exists()]
 
     def remove(self) -> None:
         """Remove the folder: all is done, and the results are where they belong."""
@@ -288,50 +271,18 @@ def _empty(folder: Path) -> None:
             each.unlink()
 
 
-# ---------------------------------------------------------------------- the lock
-
-
 @contextmanager
 def _locked(folder: Path) -> Iterator[Path]:
     """The first of FOLDER, FOLDER-2, ... that no living run has, made if needed; this run has it until the block ends.
 
     Where the file system knows no locks, the folder is taken without one.
     """
-    number, handle = 1, None
-    while handle is None:
+    for number in count(1):
         mine = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
-        with disk_trouble_reported(folder):
-            mine.mkdir(exist_ok=True)
-        handle = _lock(mine)
-        if handle is None:
-            number += 1
-        elif not mine.exists():  # the run that had it removed it while we waited for it
-            _release(handle)
-            handle = None
-    try:
-        yield mine
-    finally:
-        _release(handle)
-
-
-def _release(handle: int) -> None:
-    if handle >= 0:
-        os.close(handle)
-
-
-def _lock(folder: Path) -> int | None:
-    """The handle of a folder that is locked now, -1 where there are no locks, None if another run has it."""
-    if sys.platform == "win32":
-        return -1
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        return None
-    except OSError:
-        os.close(handle)
-        return -1
-    return handle
+        with ExitStack() as lock:
+            with disk_trouble_reported(folder):
+                mine.mkdir(exist_ok=True)
+                handle = lock.enter_context(locked(mine, without=-1))
+            if handle is not None and mine.exists():  # else another run has it, or has just removed it
+                yield mine
+                return

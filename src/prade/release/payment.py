@@ -3,9 +3,9 @@
 Every failure of a run states what it has spent, as a note of the exception (`BaseException.add_note`), so that it also
 goes with interruptions and with errors of other libraries.
 
-A ledger cannot know that it was deleted or replaced by an old copy. The releases can tell: each names the ledger that
-paid for it and the head of that ledger's chain. So before a run spends, the ledger must have on record every release
-of the same data set that lies next to the new one.
+A ledger cannot know that it was deleted or replaced by an old copy. Releases can tell: each names the head of the chain
+of the ledger that paid for it. So before a run spends, the ledger must have on record every release of the same data
+set that lies next to the new one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 from prade.core.errors import DataError, Remedy
 from prade.planning.plan import Plan
@@ -28,7 +27,6 @@ from prade.privacy.dataset_names import confusable
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.records import Claim, Entry
-from prade.privacy.protection import Unit
 from prade.release.release import MANIFEST, MEASUREMENTS, PLAN, Release, claim_of, head_after, note_of, read_manifest
 
 BEGINNING = "In this run "
@@ -65,12 +63,11 @@ class Spending:
 
     def lose(self, entry: Entry, ledger: Path) -> None:
         """While this run counted, another one drew the entry's noise, or the custodian gave the entry back."""
-        self._words = NOTHING
-        if entry.returned is None:
-            self._words = (
-                f"{BEGINNING}{entry.cost} was reserved in {ledger} as entry {entry.id}, for which another run draws "
-                "noise: measure the same plan into the same folder to get its release"
-            )
+        words = (
+            f"{BEGINNING}{entry.cost} was reserved in {ledger} as entry {entry.id}, for which another run draws noise: "
+            "measure the same plan into the same folder to get its release"
+        )
+        self._words = words if entry.returned is None else NOTHING
 
     def pay(self, cost: Budget, ledger: str, *places: Path) -> None:
         """The ledger has recorded the cost of a release that is, or will be, in one of the places."""
@@ -124,15 +121,7 @@ def spending_of(error: BaseException) -> str | None:
 _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}
 
 
-class Terms(NamedTuple):
-    """What a run without a plan spends, on which data set, with which unit of protection."""
-
-    dataset: str
-    budget: Budget
-    unit: Unit
-
-
-def need_on_record(plan: Plan | Task | Terms, target: Path, ledger: Ledger) -> None:
+def need_on_record(plan: Plan | Task, target: Path, ledger: Ledger) -> None:
     """Refuse to spend if the ledger lacks a release of the data set that lies at `target` or next to it."""
     dataset = plan.dataset
     known, own = ledger.knows(dataset), ledger.head()
@@ -150,7 +139,7 @@ def need_on_record(plan: Plan | Task | Terms, target: Path, ledger: Ledger) -> N
             f"{first.folder} is a release of data set {dataset!r} that {ledger.path} does not have on record: "
             f"{first.claim.origin} paid for it. Use that ledger"
         )
-    opening = "" if known else f"{open_command(plan, ledger.path)} && "
+    opening = "" if known else f"{_open_command(plan, ledger.path)} && "
     folders = [str(each.folder) for each in missing]
     command = shlex.join(["prade", "ledger", "import", *folders, "--ledger", str(ledger.path)])
     cap = "" if known else " (with a cap that covers what was spent)"
@@ -166,12 +155,12 @@ def import_release(ledger: Ledger, folder: str | PathLike[str]) -> Entry:
 
 def not_entered(plan: Plan | Task, ledger: Ledger) -> DataError:
     """The error for a data set that the ledger does not know."""
-    command = f"{open_command(plan, ledger.path)} (its cap is what this plan costs; you decide how much it should be)"
+    command = f"{_open_command(plan, ledger.path)} (its cap is what this plan costs; you decide how much it should be)"
     message = f"{ledger.path} does not know data set {plan.dataset!r}, so nothing was measured"
     return DataError(message, remedy=Remedy("cap", command))
 
 
-def open_command(plan: Plan | Task | Terms, ledger: Path) -> str:
+def _open_command(plan: Plan | Task, ledger: Path) -> str:
     """The command that enters a run's data set in a ledger, with the run's cost as its cap."""
     unit, words = plan.unit, ["prade", "ledger", "open", plan.dataset]
     for name, amount in plan.budget.to_dict().items():
@@ -208,9 +197,8 @@ def _releases(dataset: str, target: Path) -> Iterator[_Neighbour]:
 def _release(folder: Path) -> _Neighbour | None:
     """What the release in a folder says about its ledger; None for a folder that is not a release.
 
-    An unreadable release may belong to any data set. If it were skipped, a run might spend although the ledger lacks a
-    release, so it is an error: someone who knows the folder can repair it or move it away. A folder that this user may
-    not enter, such as lost+found, was not written by a run of this user and is skipped.
+    An unreadable release may be one of the data set that the ledger lacks, so it is an error. A folder that this user
+    may not enter, such as lost+found, was not written by a run of this user and is skipped.
     """
     try:
         if not (folder / MANIFEST).is_file():  # opening a pipe of that name would block
@@ -226,8 +214,7 @@ def _release(folder: Path) -> _Neighbour | None:
         if not any((folder / name).exists() for name in (MEASUREMENTS, PLAN)):
             return None
         raise DataError(
-            f"{error.args[0]}; or move {folder} elsewhere: prade spends nothing next to a release that it cannot read, "
-            "which may be one of the same data set"
+            f"{error.args[0]}; or move {folder} elsewhere: prade spends nothing next to a release that it cannot read"
         ) from None
 
 

@@ -72,21 +72,13 @@ class Measurement:
     def __init__(self, part: Part, counts: ArrayLike, scale: ArrayLike, law: str = LAPLACE) -> None:
         if not hasattr(part, "n_cells"):
             raise EstimationError(f"a measurement needs a Part, got a {type(part).__name__}: take it from a Workload")
-        values = np.array(counts, np.float64)
-        scales = np.array(scale, np.float64)
-        if values.shape != (part.n_cells,):
+        values, scales = np.array(counts, np.float64), np.array(scale, np.float64)
+        if values.shape != (part.n_cells,) or scales.shape not in ((), values.shape):
             raise EstimationError(
-                f"{part.name}: expected {part.n_cells} counts, one per cell, but the answer has shape {values.shape}"
+                f"{part.name}: expected {part.n_cells} counts, and one scale or one per count, but the counts have "
+                f"shape {values.shape} and the scales {scales.shape}"
             )
-        if scales.shape not in ((), values.shape):
-            raise EstimationError(
-                f"{part.name}: scale must be one number or one for each of the {part.n_cells} cells, "
-                f"but has shape {scales.shape}"
-            )
-        if not np.isfinite(values).all():
-            raise EstimationError(f"{part.name}: the answer contains NaN or infinity; every count must be a number")
-        if not np.isfinite(scales).all() or (scales < 0).any():
-            raise EstimationError(f"{part.name}: scale must be finite and not negative (0 for an exact count)")
+        _need_numbers(values, scales, f"{part.name}: ")
         try:
             law = noise_law(law)
         except PradeError as error:
@@ -101,32 +93,32 @@ class Measurement:
         """Measurements of several parts, from the counts and scales of all their cells one after the other.
 
         They are checked once for all parts: a level of a nation has tens of thousands of answers.
-
-        >>> from prade import Schema, Workload
-        >>> parts = list(Workload.marginals(Schema.from_mbi({"sex": 2, "age": 3}), ["sex", "age"]))
-        >>> [each.counts.tolist() for each in Measurement.of_parts(parts, np.arange(5.0), np.ones(5), LAPLACE)]
-        [[0.0, 1.0], [2.0, 3.0, 4.0]]
         """
-        starts = np.cumsum([0, *(part.n_cells for part in parts)]).tolist()
-        cells = starts[-1]
-        if not counts.shape == scales.shape == (cells,):
+        stops = np.cumsum([part.n_cells for part in parts], dtype=np.int64).tolist()
+        if not counts.shape == scales.shape == (stops[-1] if stops else 0,):
             raise EstimationError(
-                f"expected {cells} counts and scales, one per cell, but got counts of shape {counts.shape} and scales "
-                f"of shape {scales.shape}"
+                f"expected one count and one scale per cell, but the counts have shape {counts.shape} and the scales "
+                f"{scales.shape}"
             )
-        if not (np.isfinite(counts).all() and np.isfinite(scales).all() and (scales >= 0).all()):
-            raise EstimationError("every count must be a number, and every scale a number that is not negative")
-        found = []
-        for part, start in zip(parts, starts, strict=False):
-            mine, made = slice(start, start + part.n_cells), cls.__new__(cls)
-            made.__dict__.update(part=part, counts=counts[mine], scale=scales[mine], law=law)
-            found.append(made)
-        return found
+        _need_numbers(counts, scales)
+        several = []
+        for part, stop in zip(parts, stops, strict=True):
+            mine, measurement = slice(stop - part.n_cells, stop), cls.__new__(cls)
+            measurement.__dict__.update(part=part, counts=counts[mine], scale=scales[mine], law=law)
+            several.append(measurement)
+        return several
 
     @property
     def variance(self) -> NDArray[np.float64]:
         """The variance of the noise in each cell: 2 b^2 (Laplace) or sigma^2 (Gaussian)."""
         return np.asarray(self.law.unit_variance * self.scale**2)
+
+
+def _need_numbers(counts: Floats, scales: Floats, where: str = "") -> None:
+    if not (np.isfinite(counts).all() and np.isfinite(scales).all() and (scales >= 0).all()):
+        raise EstimationError(
+            f"{where}every count must be a number, and every scale a number that is not negative (0: an exact count)"
+        )
 
 
 # ---------------------------------------------------------------------- the release
@@ -265,40 +257,30 @@ def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
     """All noisy counts as one table with one row per count, ordered by question, part, group and cell."""
     import pyarrow as pa
 
-    texts: dict[str, dict[str, int]] = {name: {} for name in ("level", "group", "part", "label", "law")}
-    pieces: dict[str, list[NDArray[Any]]] = {
-        name: [] for name in ("level", "group", "part", "cell", "label", "law", "scale", "noisy")
-    }
-
-    def codes(name: str, values: Sequence[str]) -> NDArray[np.int32]:
-        known = texts[name]
-        return np.array([known.setdefault(value, len(known)) for value in values], np.int32)
-
+    tables = []
     for question, answers in zip(plan.questions, noisy, strict=True):
-        grouping = plan.groupings[question.level]
-        groups = codes("group", grouping.labels())
-        level = codes("level", [plan.levels[question.level].name])
-        law = codes("law", [question.law])
+        groups, level = plan.groupings[question.level].labels(), plan.levels[question.level].name
         for part, name, counts in zip(question.parts, question.names(), answers, strict=True):
-            cells = np.arange(part.n_cells, dtype=np.int32)
-            labels = codes("label", part.labels(plan.schema))
-            shape = (len(grouping), part.n_cells)
-            for key, value in (
-                ("level", level),
-                ("group", groups[:, None]),
-                ("part", codes("part", [name])),
-                ("cell", cells),
-                ("label", labels),
-                ("law", law),
-                ("scale", np.array([float(question.scale)])),
-                ("noisy", counts),
-            ):
-                pieces[key].append(np.broadcast_to(value, shape).ravel())
-    columns = {}
-    for name, arrays in pieces.items():
-        whole = pa.array(np.concatenate(arrays))
-        columns[name] = pa.DictionaryArray.from_arrays(whole, pa.array(list(texts[name]))) if name in texts else whole
-    return pa.table(columns)
+            group, cell = (each.ravel().astype(np.int32) for each in np.indices(counts.shape))
+            once = np.zeros(counts.size, np.int32)
+            columns = {
+                "level": (once, [level]),
+                "group": (group, groups),
+                "part": (once, [name]),
+                "cell": cell,
+                "label": (cell, part.labels(plan.schema)),
+                "law": (once, [question.law]),
+                "scale": np.full(counts.size, float(question.scale)),
+                "noisy": counts.ravel(),
+            }
+            arrays = {
+                key: pa.DictionaryArray.from_arrays(value[0], pa.array(value[1], pa.string()))
+                if isinstance(value, tuple)
+                else pa.array(value)
+                for key, value in columns.items()
+            }
+            tables.append(pa.table(arrays))
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
 def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:

@@ -143,16 +143,9 @@ def test_measurements_of_a_group(plan):
     gaussian = make([Level("STATE", Workload.marginals(SCHEMA, ["SEX"]), 0)], Budget.zcdp("1/8"))
     (measurement,) = filled(gaussian).measurements(0, 0)
     assert (measurement.law, measurement.variance.tolist()) == ("gaussian", [4, 4])
-
-
-@pytest.mark.parametrize("level", [-1, 2])
-def test_levels_that_there_are_not(plan, level):
-    with pytest.raises(DataError, match="levels 0 to 1"):
-        filled(plan).measurements(level, 0)
-    with pytest.raises(DataError, match="levels 0 to 1"):
-        filled(plan).totals(level)
-    with pytest.raises(IndexError):
-        filled(plan).measurements(0, 2)
+    for level in (-1, 2):
+        with pytest.raises(DataError, match="levels 0 to 1"):
+            filled(plan).measurements(level, 0)
 
 
 # ------------------------------------------------------------------ the file
@@ -163,16 +156,7 @@ def test_one_row_a_count_by_question_part_group_cell(plan):
     assert table.column_names == COLUMNS
     assert table["noisy"].to_pylist() == list(range(len(table))) == list(range(2 * (1 + 2 + 1 + 1) + 3 * (8 + 2)))
     rows = table.to_pylist()
-    assert rows[0] == {
-        "level": "STATE",
-        "group": "STATE 17",
-        "part": TOTAL,
-        "cell": 0,
-        "label": TOTAL,
-        "law": "laplace",
-        "scale": 8.0,
-        "noisy": 0,
-    }
+    assert tuple(rows[0].values()) == ("STATE", "STATE 17", TOTAL, 0, TOTAL, "laplace", 8.0, 0)
     assert [(row["group"], row["cell"], row["label"]) for row in rows[2:6]] == [
         ("STATE 17", 0, "SEX m"),
         ("STATE 17", 1, "SEX f"),
@@ -181,11 +165,7 @@ def test_one_row_a_count_by_question_part_group_cell(plan):
     ]
     assert rows[8]["label"] == 'known, "so" to say\n'
     assert rows[10]["label"] == "AGE [0, 18), SEX m"
-    assert {row["group"] for row in rows[10:]} == {
-        "STATE 17, PUMA 01",
-        "STATE 17, PUMA 02",
-        "STATE 39, PUMA 01",
-    }
+    assert {row["group"] for row in rows[10:]} == {"STATE 17, PUMA 01", "STATE 17, PUMA 02", "STATE 39, PUMA 01"}
 
 
 def test_other_tools_read_the_file(plan, folder):
@@ -250,64 +230,41 @@ def test_changed_files_are_noticed(damaged):
     pq.write_table(noisy.set_column(place, "noisy", pa.array(range(len(noisy)))), damaged / MEASUREMENTS)
     with pytest.raises(DataError, match=r"measurements\.parquet has changed since the release was made"):
         Release.load(damaged)
-
-
-def test_a_changed_plan_is_noticed(damaged):
     plan = damaged / "plan.toml"
     plan.write_text(plan.read_text(encoding="utf-8").replace('epsilon = "1"', 'epsilon = "2"'), encoding="utf-8")
     with pytest.raises(DataError, match=r"plan\.toml has changed"):
         Release.load(damaged)
 
 
-@pytest.mark.parametrize("name", ["plan.toml", MEASUREMENTS, "release.json"])
-def test_absent_files_are_noticed(damaged, name):
-    (damaged / name).unlink()
-    with pytest.raises(DataError, match=name.replace(".", r"\.")):
-        Release.load(damaged)
-
-
-def test_without_its_account_a_release_is_still_read(damaged):
-    (damaged / "ledger.json").unlink()
-    release = Release.load(damaged)
-    with pytest.raises(DataError, match=r"ledger\.json"):
-        release.account()
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "5", "{}", '{"format": "1"}', "\x00"])
-def test_a_damaged_manifest_is_noticed(damaged, text):
-    (damaged / "release.json").write_text(text)
-    with pytest.raises(DataError, match=r"release\.json is damaged"):
-        Release.load(damaged)
-
-
 def test_a_manifest_that_says_something_else_is_noticed(damaged):
     path = damaged / "release.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**content, "dataset": "another"}))
-    with pytest.raises(DataError, match=r"release\.json is damaged"):
-        Release.load(damaged)
+    other = json.dumps({**json.loads(path.read_text(encoding="utf-8")), "dataset": "another"})
+    for text in (other, "", "{", "[]", "5", "{}", '{"format": "1"}', "\x00"):
+        path.write_text(text)
+        with pytest.raises(DataError, match=r"release\.json is damaged"):
+            Release.load(damaged)
 
 
-def test_folders_that_are_no_release(tmp_path):
-    for wrong in (tmp_path, tmp_path / "absent"):
+def test_absent_files_are_noticed(damaged, tmp_path):
+    (damaged / "ledger.json").unlink()
+    release = Release.load(damaged)  # it is read without its account
+    with pytest.raises(DataError, match=r"ledger\.json"):
+        release.account()
+    for name in (MEASUREMENTS, "plan.toml", "release.json"):
+        (damaged / name).unlink()
+        with pytest.raises(DataError, match=name.replace(".", r"\.")):
+            Release.load(damaged)
+    (tmp_path / "file").write_text("")
+    for wrong in (tmp_path, tmp_path / "absent", tmp_path / "file"):
         with pytest.raises(DataError, match=r"is not a release: it has no release\.json"):
             Release.load(wrong)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"release\.json"):
-        Release.load(tmp_path / "file")
 
 
 def test_names_with_odd_characters_are_in_the_file(tmp_path):
     odd = ["a\nb", "ü, PUMA 1", '"', "\x01", " "]
     schema = Schema([Column("`x y`", "categorical", values=tuple(odd))])
-    plan = Plan(
-        "x",
-        schema,
-        Budget.pure(1),
-        Unit(),
-        [Level("G", Workload(schema, [Marginal.of(schema, "`x y`")]), 0)],
-        {"G": odd},
-    )
+    level = Level("G", Workload(schema, [Marginal.of(schema, "`x y`")]), 0)
+    plan = Plan("x", schema, Budget.pure(1), Unit(), [level], {"G": odd})
     write_table(measurement_table(plan, filled(plan).noisy), tmp_path / MEASUREMENTS)
     frame = pd.read_parquet(tmp_path / MEASUREMENTS)
     assert frame["group"].unique().tolist() == [f"G {each}" for each in odd]
