@@ -25,8 +25,7 @@ from prade.data.read.frames import Frame, Like, check_like
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure as run_measure
-from prade.planning.invariants import obeying
-from prade.planning.plan import Plan, plan_with_checked_files, public_of
+from prade.planning.plan import Plan, plan_with_checked_files, public_of, rows_to_plan_with
 from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
@@ -80,9 +79,7 @@ def plan(
     if isinstance(public, Release):
         public = carried_on(public, task, other_people=other_people)
     table = PublicTable.of(public, weight)
-    # before long rehearsals: a table that does not fit fails here, and so does one that `sample` takes no values from
-    rows = obeying(table.rows(task.schema, task.groups), task.invariants)
-    table.decoder(task.schema)
+    rows = rows_to_plan_with(task, table)
     made = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
@@ -285,8 +282,7 @@ def kept_or_new_plan(
             return kept
         made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, execution=execution)
     else:
-        table.decoder(task.schema)  # a table that rows cannot take values from fails here
-        made = Algorithm2().plan(task, table.rows(task.schema, task.groups)).with_public(table.hashed_files)
+        made = Algorithm2().plan(task, rows_to_plan_with(task, table)).with_public(table.hashed_files)
         if kept is not None:
             if kept.questions != made.questions:
                 raise DataError(

@@ -32,7 +32,7 @@ from prade.data.declare.schema import Invariant, PublishedTotals, Schema
 from prade.data.declare.schema_file import one_line_arrays
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles, PublicTable
-from prade.planning.invariants import lines_of, not_protected, stated
+from prade.planning.invariants import lines_of, not_protected, obeying, stated
 from prade.planning.plan_file import VERSION, arguments_of_toml, within
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import NOT_REHEARSED, Expected, Settings
@@ -425,6 +425,13 @@ def _task_levels(levels: Sequence[Level]) -> list[tuple[str, ...]]:
 
 
 # ---------------------------------------------------------------------- coverage
+
+
+def rows_to_plan_with(task: Task, table: PublicTable) -> Public:
+    """The public rows that obey a task's rules; a table that cannot serve the task fails here, before any rehearsal."""
+    rows = obeying(table.rows(task.schema, task.groups), task.invariants)
+    table.decoder(task.schema)  # `sample` takes values from it
+    return rows
 
 
 def groups_with_public_rows(public: Public, groups: Groups) -> tuple[int, str]:

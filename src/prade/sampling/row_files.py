@@ -25,7 +25,7 @@ from prade.core.execution import Execution
 from prade.core.files import replace_file, replace_folder
 from prade.data.public.table import PublicTable
 from prade.data.read.files import folder_name, noted_share, parts_of, schema_of
-from prade.data.read.tables import csv_cells, require_csv, table_suffix
+from prade.data.read.tables import SUFFIXES, csv_cells, require_csv, table_suffix
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
@@ -84,7 +84,7 @@ class Output:
                 "spreadsheet-safe is for CSV files only; leave it out, because parquet files do not need it"
             )
         if folder:
-            if path.name.lower().endswith((".csv", ".csv.gz", ".parquet")) and not path.is_dir():
+            if path.name.lower().endswith(SUFFIXES) and not path.is_dir():
                 raise DataError(f"{output} is the name of a file; a data set needs the name of a folder")
             _need_replaceable(path)
         else:

@@ -27,8 +27,7 @@ from prade.core.errors import PradeError, many
 from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
 from prade.data.public.table import PublicFiles, PublicTable
-from prade.planning.invariants import obeying
-from prade.planning.plan import Plan, columns_left_out
+from prade.planning.plan import Plan, columns_left_out, rows_to_plan_with
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.protection import meaning, weakness
@@ -79,8 +78,7 @@ def explore(
     times, searches = WHOLE if len(in_order) > 1 else 1, len(laws_within(task.budget))
     whole = Effort.of(effort, seconds, execution.progress, times=times, searches=searches)
     table = PublicTable.of(public, weight)
-    rows = obeying(table.rows(task.schema, task.groups), task.invariants)
-    table.decoder(task.schema)  # before long rehearsals: a table that `sample` takes no values from fails here
+    rows = rows_to_plan_with(task, table)
     tuner = Tuner(task, rows, bias=bias, seed=seed, execution=execution)
     closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
     files = table.hashed_files

@@ -28,6 +28,7 @@ from prade.data.read.frames import Like, common_schema
 from prade.data.read.tables import (
     column_names,
     guess_type,
+    is_csv,
     parquet_schema,
     plain_cells,
     read_table,
@@ -141,7 +142,7 @@ class PublicFiles:
     @property
     def is_text(self) -> bool:
         """Whether the table is a single CSV file."""
-        return len(self.files) == 1 and table_suffix(Path(self.files[0])) != ".parquet"
+        return len(self.files) == 1 and is_csv(self.files[0])
 
     def source(self) -> Any:
         """What to read as one table: the path of the only file, or the rows of all files together."""

@@ -175,11 +175,18 @@ def table_suffix(path: Path) -> str:
     raise DataError(f"{path} is not a table file; give a file that ends in {', '.join(SUFFIXES)}")
 
 
+def is_csv(path: str | PathLike[str]) -> bool:
+    """Whether a table file is text, whose cells have no types; other formats declare them."""
+    return table_suffix(Path(path)).startswith(".csv")
+
+
 def require_csv(path: str | PathLike[str]) -> str:
     """The suffix of a CSV file; other formats are refused, because spreadsheets do not run formulas from them."""
     suffix = table_suffix(Path(path))
-    if suffix == ".parquet":
-        raise DataError("spreadsheet-safe is for CSV files only; leave it out, because parquet files do not need it")
+    if not is_csv(path):
+        raise DataError(
+            f"spreadsheet-safe is for CSV files only; leave it out, because {suffix[1:]} files do not need it"
+        )
     return suffix
 
 
