@@ -4,13 +4,14 @@ That the demonstration makes it, too, is in `cli/test_demo.py`.
 """
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import prade
-from prade import DataError, Ledger, Plan, Release, Synthesizer, Task, Unit
+from prade import DataError, Ledger, Plan, Release, Rule, Synthesizer, Task, Unit
 from prade.cli.main import every_command
 from prade.data.read import tables
 from prade.data.read.tables import write_table
@@ -145,3 +146,15 @@ def test_every_way_refuses_a_plan_that_is_worse_than_the_public_table(world, fix
     assert Ledger(ledger).entries("census") == []
     found.against_advice = True
     assert found.fit(folder / "private.parquet").spent_ is not None
+
+
+@pytest.mark.parametrize(
+    ("rules", "lost", "words"), [(["AGE < 0"], [], "no public row obeys AGE < 0"), ([], ["SEX"], "no column 'SEX'")]
+)
+def test_every_way_to_plan_refuses_a_public_table_that_does_not_serve(rules, lost, words):
+    data = census_like(persons=200, places_per_state=2)
+    schema, public = data.schema.with_invariants([Rule(each) for each in rules]), data.public.drop_columns(lost)
+    task = Task("census", schema, 4, levels=BY, groups=data.groups)
+    for way in (prade.plan, partial(prade.plan, tune=False), partial(prade.explore, budgets=[1, 4])):
+        with pytest.raises(DataError, match=words):
+            way(task, public)
