@@ -234,7 +234,7 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
         ("version = 2\ndataset", "version = true\ndataset", "Expected `int`, got `bool`"),
         ('dataset = "survey"', 'data = "survey"', "unknown field `data`"),
         ('dataset = "survey"', "dataset = 5", r"Expected `str`, got `int` - at `\$\.dataset`"),
-        ('dataset = "survey"', 'dataset = ""', "the name under which the ledger records"),
+        ('dataset = "survey"', 'dataset = ""', "give one that has a letter or a digit"),
         ('dataset = "survey"', 'dataset = "survey"\nnoise = "gaussian"', "Gaussian noise keeps no pure"),
         ('dataset = "survey"', 'dataset = "survey"\nnoise = "odd"', "the law of the noise is 'odd'; it is 'lap"),
         ("[unit]\nmax_rows = 1\nneighbours", "[unit]\nneighbours", "unit: .*max_rows"),
