@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import prade.estimating.kernels
-from common import copy_bandwidth, layout_of, random_rows, report, seconds, table
+from common import copy_bandwidth, random_rows, report, seconds, table
 from prade import Workload
 from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE
@@ -37,12 +36,10 @@ def main() -> None:
         return (long - short) / 10
 
     bandwidth = copy_bandwidth()
-    largest = prade.estimating.kernels.LARGEST_BUNDLE
     baseline = seconds(numpy_sweep)
     rows, figures = [["numpy `bincount` loop, 1 thread", f"{baseline * 1e3:.0f}", "1.0", ""]], {}
     for bundled, threads in ((False, 1), (False, 2), (True, 1), (True, 2)):
-        prade.estimating.kernels.LARGEST_BUNDLE = largest if bundled else 1
-        layout = layout_of(prior, workload, threads)
+        layout = Layout(prior, workload, threads=threads, **({} if bundled else {"largest_bundle": 1}))
         once = ours(layout)
         sweep = IDE(PARTS, order="cyclic")
         same = sweep.fit(prior, measurements, ROWS, layout=layout).weights

@@ -13,8 +13,9 @@ from prade.estimating.posterior_mode import MAP
 from worlds.reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 # a seed does not get simpler by being smaller: no shrinking
-law = settings(derandomize=True, deadline=None, database=None, max_examples=40, phases=[Phase.explicit, Phase.generate])
+law = settings(derandomize=True, deadline=None, database=None, max_examples=30, phases=[Phase.explicit, Phase.generate])
 seeds = st.integers(0, 10**6)
+kinds = st.sampled_from(["laplace", "gaussian"])
 
 
 def noisy_case(seed, laws=("laplace",)):
@@ -25,38 +26,31 @@ def noisy_case(seed, laws=("laplace",)):
     return case
 
 
-def with_scale(case, scale):
+def estimate(case, n0, scale, tolerance=1e-8):
     case.scales = [scale] * len(case.parts)
-    return case
-
-
-def estimate(case, n0, tolerance=1e-8):
     return MAP(n0=n0, tolerance=tolerance).fit(case.prior, case.measurements(), case.total)
 
 
 @law
-@given(seed=seeds, n0=st.floats(1.0, 500.0), power=st.floats(0.0, 8.0), kind=st.sampled_from(["laplace", "gaussian"]))
+@given(seed=seeds, n0=st.floats(1.0, 500.0), power=st.floats(0.0, 8.0), kind=kinds)
 def test_growing_noise_leads_to_the_prior(seed, n0, power, kind):
     """n0 KL(q||p) <= objective(q) <= objective(p), which falls as 1/b (1/sigma^2): q can only be that far from p."""
-    case = with_scale(noisy_case(seed, (kind,)), 0.0)
-    case.scales = [case.total * 10.0**power] * len(case.parts)
-    got = estimate(case, n0)
+    case = noisy_case(seed, (kind,))
+    got = estimate(case, n0, case.total * 10.0**power)
     bound = map_objective(case, case.p, n0)
     assert got.status in (Status.CONVERGED, Status.HOPELESS)
     assert map_objective(case, got.weights, n0) <= bound * (1 + 1e-7) + 1e-9
     assert n0 * kl(got.weights, case.p) <= bound + 1e-9
     # Pinsker: the L1 distance follows, and is nothing to speak of once the noise is
     distance = np.abs(got.weights - case.p).sum()
-    assert distance <= np.sqrt(2 * bound / n0) + 1e-7
-    if power >= 7:
-        assert distance <= 1e-2
+    assert distance <= min(np.sqrt(2 * bound / n0) + 1e-7, 1e-2 if power >= 7 else 2)
 
 
 @law
-@given(seed=seeds, n0=st.floats(5.0, 500.0), kind=st.sampled_from(["laplace", "gaussian"]))
+@given(seed=seeds, n0=st.floats(5.0, 500.0), kind=kinds)
 def test_more_noise_never_takes_q_further_from_the_prior(seed, n0, kind):
     case = noisy_case(seed, (kind,))
-    distances = [estimate(with_scale(case, case.total * share), n0).report.kl for share in (0.03, 0.1, 0.5, 3.0, 100.0)]
+    distances = [estimate(case, n0, case.total * share).report.kl for share in (0.03, 0.1, 0.5, 3.0, 100.0)]
     # near-optimal solutions are near in KL only to the square root of the tolerance
     assert all(later <= earlier + 1e-4 for earlier, later in itertools.pairwise(distances)), distances
     assert distances[-1] <= distances[0] + 1e-9
@@ -69,8 +63,8 @@ def test_vanishing_noise_leads_to_the_two_stage_optimum(seed, price):
 
     Hence KL(q) <= KL(q2) and |Wq - y|_1 <= r* + KL(q2) / C.
     """
-    case = with_scale(noisy_case(seed), 1.0)
-    got = MAP(n0=case.total / price, tolerance=1e-9).fit(case.prior, case.measurements(), case.total)
+    case = noisy_case(seed)
+    got = estimate(case, case.total / price, 1.0, 1e-9)
     radius, least, _ = oracle_two_stage(case)
     distance = np.abs(case.W @ got.weights - case.y).sum()
     # at a price of 1e6 double precision may leave a gap a little above the tolerance asked for
@@ -88,9 +82,8 @@ def test_vanishing_noise_leads_to_the_two_stage_optimum(seed, price):
 @law
 @given(seed=seeds, n0=st.floats(0.5, 500.0))
 def test_map_is_never_worse_than_the_prior_nor_than_two_stage_by_its_own_measure(seed, n0):
-    case = with_scale(noisy_case(seed, ("laplace", "gaussian")), 0.05 * 500)
-    got = estimate(case, n0)
-    mine = map_objective(case, got.weights, n0)
+    case = noisy_case(seed, ("laplace", "gaussian"))
+    mine = map_objective(case, estimate(case, n0, 0.05 * 500).weights, n0)
     two = TwoStage().fit(case.prior, case.measurements(), case.total)
     assert mine <= map_objective(case, case.p, n0) * (1 + 1e-7) + 1e-9
     assert mine <= map_objective(case, two.weights, n0) * (1 + 1e-7) + 1e-7 * n0
@@ -100,30 +93,12 @@ def test_map_is_never_worse_than_the_prior_nor_than_two_stage_by_its_own_measure
 @given(seed=seeds, n0=st.floats(0.5, 100.0), shift=st.integers(1, 5))
 def test_a_part_twice_with_doubled_scale_is_the_part_once(seed, n0, shift):
     case = noisy_case(seed)
-    case.scales = [0.05 * case.total] * len(case.parts)
-    once = estimate(case, n0, 1e-10)
+    once = estimate(case, n0, 0.05 * case.total, 1e-10)
     k = shift % len(case.parts)
     for listed in (case.parts, case.matrices, case.counts, case.laws):
         listed.append(listed[k])
     case.scales[k] = 0.1 * case.total
     case.scales.append(0.1 * case.total)
-    twice = estimate(case, n0, 1e-10)
+    twice = MAP(n0=n0, tolerance=1e-10).fit(case.prior, case.measurements(), case.total)
     assert twice.report.objective == pytest.approx(once.report.objective, rel=1e-8, abs=1e-9 * n0)
     np.testing.assert_allclose(twice.weights, once.weights, atol=2e-4)
-
-
-@law
-@given(seed=seeds, n0=st.floats(0.5, 100.0))
-def test_the_order_of_rows_does_not_matter(seed, n0):
-    from prade.data.public.joint import Prior
-
-    case = with_scale(noisy_case(seed, ("laplace", "gaussian")), 25.0)
-    once = estimate(case, n0)
-    shuffled = np.random.default_rng(seed).permutation(len(case.p))
-    codes = {name: code[shuffled] for name, code in case.prior.codes.items()}
-    other = MAP(n0=n0, tolerance=1e-8).fit(Prior(case.schema, codes, case.p[shuffled]), case.measurements(), case.total)
-    assert other.report.objective == pytest.approx(once.report.objective, rel=1e-7, abs=1e-9 * n0)
-    two, back = (TwoStage().fit(prior, case.measurements(), case.total) for prior in (
-        case.prior, Prior(case.schema, codes, case.p[shuffled])))  # fmt: skip
-    assert back.report.kl == pytest.approx(two.report.kl, abs=1e-7)
-    np.testing.assert_allclose(back.weights, two.weights[shuffled], atol=1e-3)

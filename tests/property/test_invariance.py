@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import prade.estimating.kernels
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
 from prade.estimating.layout import Layout
@@ -190,9 +189,7 @@ def test_bundled_or_not(name, seed):
     workload = Workload(SCHEMA, [m.part for m in measured])
     fit = ESTIMATORS[name].fit
     bundled = Layout(prior, workload)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.estimating.kernels, "LARGEST_BUNDLE", 1)
-        single = Layout(prior, workload)
+    single = Layout(prior, workload, largest_bundle=1)
     assert len(bundled.bundles) == 1
     assert len(single.bundles) == 4
     assert_same(

@@ -27,7 +27,7 @@ def layout() -> Layout:
 
 def measured(layout, generator, law, scale, n0=None):
     """Noisy answers around the prior's, with deviations of variance s (1 - s) / n0 (none at all when n0 is None)."""
-    s = layout.prior_masses
+    s = layout.start.masses
     y = s if n0 is None else s + generator.laplace(size=len(s)) * np.sqrt(s * (1 - s) / 2 / n0)
     noise = generator.laplace(size=len(s)) if law == "laplace" else generator.normal(size=len(s))
     counts = TOTAL * y + scale * noise

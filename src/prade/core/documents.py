@@ -79,14 +79,16 @@ def _parsed(language: str, parse: Callable[[Any], Any], text: str | bytes, error
     return value
 
 
-def structured(value: Any, kind: type[Structure], error: type[PradeError] = Malformed) -> Structure:
-    """Convert a parsed value to a type that msgspec knows; extra keys are ignored.
+def structured(
+    value: Any, kind: type[Structure], error: type[PradeError] = Malformed, *, strict: bool = True
+) -> Structure:
+    """Convert a parsed value to a type that msgspec knows; extra keys are ignored. If not `strict`, "inf" is a float.
 
     >>> structured({"a": [1, 2]}, dict[str, list[int]])
     {'a': [1, 2]}
     """
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as fault:
         raise error(str(fault)) from None
 

@@ -25,13 +25,6 @@ PATIENCE = 25  # steps; if answers that must hold exactly still do not, a linear
 
 STIFF = 1e3  # bounds on multipliers above this: the dual is nearly piecewise linear, and a climb may get stuck
 
-_REASON = {
-    "converged": Status.CONVERGED,
-    "unreachable": Status.UNREACHABLE,
-    "stalled": Status.STALLED,
-    "exhausted": Status.EXHAUSTED,
-}
-
 
 class Estimator(Protocol):
     """Noisy answers and a prior in, an estimate out."""
@@ -39,10 +32,7 @@ class Estimator(Protocol):
     def fit(
         self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
     ) -> Estimate:
-        """Estimate the distribution of a table of `total` rows.
-
-        `layout` may be given to share it between groups with the same prior and workload.
-        """
+        """Estimate the distribution of a table of `total` rows; groups with one prior and workload share a layout."""
         ...
 
 
@@ -62,25 +52,18 @@ class Answers:
         positive = self.y > 0
         return bool(positive.any() and not (positive & self.reachable).any())
 
-    def unreachable(self) -> list[float]:
-        """Per part, the share of the total that its answer puts in cells without a row."""
-        lost = np.where(self.reachable, 0.0, np.maximum(self.y, 0.0))
-        return [float(min(each, 1.0)) for each in self._by_part(lost)]
-
     def fits(self, masses: Floats) -> tuple[PartFit, ...]:
-        """Residuals of each part at these cell masses."""
+        """How each part's answer is met by these cell masses."""
         result = []
-        residuals = self._by_part(np.abs(masses - self.y) * self.total).tolist()
-        scales = self._by_part(np.concatenate([m.scale for m in self.measurements])).tolist()
-        for m, far, scale, lost in zip(self.measurements, residuals, scales, self.unreachable(), strict=True):
-            size = scale * m.law.mean_size
-            units = far / size if size > 0 else (0.0 if far <= 1e-6 * self.total else math.inf)
-            result.append(PartFit(m.part.name, far, units, lost))
+        far = np.abs(masses - self.y) * self.total
+        scale = np.concatenate([m.scale for m in self.measurements])
+        lost = np.where(self.reachable, 0.0, np.maximum(self.y, 0.0))
+        by_part = (np.add.reduceat(each, self.layout.part_start[:-1]).tolist() for each in (far, scale, lost))
+        for m, residual, scales, unreachable in zip(self.measurements, *by_part, strict=True):
+            size = scales * m.law.mean_size
+            units = residual / size if size > 0 else (0.0 if residual <= 1e-6 * self.total else math.inf)
+            result.append(PartFit(m.part.name, residual, units, min(unreachable, 1.0)))
         return tuple(result)
-
-    def _by_part(self, values: Floats) -> Floats:
-        """Sums of the values of each part's cells."""
-        return np.asarray(np.add.reduceat(values, self.layout.part_start[:-1]))
 
 
 def check(
@@ -98,10 +81,7 @@ def check(
         if not isinstance(measurement, Measurement):
             raise EstimationError(f"expected a Measurement(part, counts, scale), got a {type(measurement).__name__}")
     if not isinstance(total, (int, float, np.number)) or not np.isfinite(total) or total <= 0:
-        raise EstimationError(
-            f"total is {total!r}: a group's number of rows must be a positive number; "
-            "a noisy total that is not positive should be raised to 1 first"
-        )
+        raise EstimationError(f"total is {total!r}: give a positive number; a noisy one below 1 should be raised to 1")
     parts = [m.part for m in measurements]
     if layout is None:
         layout = Layout(prior, Workload(prior.schema, parts), collapse=collapse)
@@ -116,11 +96,11 @@ def check(
 
 def settings_of(estimator: Any, **chosen: float | str) -> dict[str, float | str]:
     """The estimator's settings for the report, with those that it chose itself."""
-    given = {name: value for name, value in asdict(estimator).items() if value is not None}
     plain: dict[str, float | str] = {}
-    for name, value in given.items():
+    for name, value in asdict(estimator).items():
         number = value.item() if isinstance(value, np.generic) else value
-        plain[name] = number if isinstance(number, (int, float, str)) else " ".join(map(str, value))
+        if number is not None:
+            plain[name] = number if isinstance(number, (int, float, str)) else " ".join(map(str, value))
     return {**plain, **chosen}
 
 
@@ -133,18 +113,17 @@ def check_limits(max_steps: int, **tolerances: float) -> None:
         raise EstimationError(f"max_steps is {max_steps!r}: give a whole number, 0 or more")
 
 
-def impossible(dual: Dual) -> bool:
+def _impossible(dual: Dual) -> bool:
     """Whether the linear programme proves that the answers that must hold exactly cannot hold together."""
     short, over = dual.rigid
     both = short & over
     return bool(both.any()) and smallest_radius(dual.layout, dual.y, both.astype(np.float64)).lower > 1e-9
 
 
-def corner(dual: Dual, passes: float) -> State:
+def _corner(dual: Dual, passes: float) -> State:
     """Multipliers for misfits so expensive that KL hardly counts: the prices of a linear programme.
 
-    With almost no noise the dual is nearly piecewise linear. Neither Newton's method nor block ascent is made for that;
-    a simplex method is.
+    With almost no noise the dual is nearly piecewise linear, which is what a simplex method is made for.
     """
     _, cost = dual.box
     largest = float(cost.max())
@@ -153,19 +132,10 @@ def corner(dual: Dual, passes: float) -> State:
 
 def hopeless(answers: Answers, name: str, settings: dict[str, float | str]) -> Estimate:
     """The prior itself, with a report that says why."""
-    layout = answers.layout
-    report = Report(
-        estimator=name,
-        status=Status.HOPELESS,
-        total=answers.total,
-        kl=0.0,
-        objective=0.0,
-        gap=0.0,
-        parts=answers.fits(layout.prior_masses),
-        trace=(TraceRow(0, 0.0, 0.0, 0.0, 0.0),),
-        settings=settings,
-    )
-    return Estimate(layout.prior.schema, layout.prior.codes, report, weights=layout.prior.weights)
+    prior, parts = answers.layout.prior, answers.fits(answers.layout.start.masses)
+    trace = (TraceRow(0, 0.0, 0.0, 0.0, 0.0),)
+    report = Report(name, Status.HOPELESS, answers.total, 0.0, 0.0, 0.0, parts, trace, settings)
+    return Estimate(prior.schema, prior.codes, report, weights=prior.weights)
 
 
 def solve(
@@ -190,18 +160,18 @@ def solve(
     with single_threaded_blas():
         state, reason = climb(dual, solver, tolerance, max_steps=min(max_steps, PATIENCE), watch=watch)
         unsettled = reason in ("exhausted", "stalled")
-        if unsettled and state.certificate.misfit > tolerance.misfit and impossible(dual):
+        if unsettled and state.certificate.misfit > tolerance.misfit and _impossible(dual):
             reason = "unreachable"
         elif unsettled and max_steps > PATIENCE:
             low, high = dual.box
             if not dual.variance.any() and np.array_equal(-low, high) and high.max() > STIFF:
-                state = max(state, corner(dual, state.passes), key=lambda s: s.certificate.value)
+                state = max(state, _corner(dual, state.passes), key=lambda s: s.certificate.value)
             state = replace(state, stuck=False)
             state, reason = climb(dual, solver, tolerance, max_steps=max_steps - PATIENCE, start=state, watch=watch)
     reached = state.certificate
     report = Report(
         estimator=name,
-        status=_REASON[reason],
+        status=Status(reason),
         total=answers.total,
         kl=reached.kl,
         objective=scale * reached.objective,
@@ -225,8 +195,8 @@ def fit_many(
 ) -> Iterator[Estimate]:
     """Estimates of many groups with one prior and one workload, in their order, several at a time.
 
-    Each estimate is handed on when its turn comes, and work is never more than a few groups ahead, so memory does not
-    grow with the number of groups as long as you do not keep the estimates.
+    Work is never more than a few groups ahead: memory does not grow with the number of groups, if you do not keep the
+    estimates.
     """
     return several(lambda group: estimator.fit(prior, *group, layout=layout), groups, threads)
 
@@ -252,11 +222,13 @@ class Radius:
     rounds: int
 
 
-def smallest_radius(layout: Layout, y: Floats, cost: Floats) -> Radius:
-    """Stage 1 by HiGHS; on large supports by column generation, where pricing is one pass over all rows."""
+def smallest_radius(
+    layout: Layout, y: Floats, cost: Floats, *, at_once: int = ROWS_AT_ONCE, per_round: int = ROWS_PER_ROUND
+) -> Radius:
+    """Stage 1 by HiGHS; on supports of more rows than `at_once` by column generation, priced in one pass over all."""
     rows = np.flatnonzero(layout.base > 0)
-    if len(rows) > ROWS_AT_ONCE:
-        rows = _first_rows(layout)
+    if len(rows) > at_once:
+        rows = _first_rows(layout, 2 * per_round)
     for rounds in range(1, 1000):
         upper, prices = _master(layout, rows, y, cost)
         potential = layout.bundles.row_logits(prices)
@@ -266,17 +238,17 @@ def smallest_radius(layout: Layout, y: Floats, cost: Floats) -> Radius:
         if upper - lower <= 1e-9 * max(1.0, upper):
             return Radius(upper, lower, prices, reduced, rounds)
         order = np.argsort(reduced, kind="stable")  # the rows that promise most
-        candidates = order[np.isfinite(reduced[order]) & ~np.isin(order, rows)][:ROWS_PER_ROUND]
+        candidates = order[np.isfinite(reduced[order]) & ~np.isin(order, rows)][:per_round]
         if len(candidates) == 0:
             return Radius(upper, lower, prices, reduced, rounds)
         rows = np.union1d(rows, candidates)
     raise EstimationError("stage 1 did not finish in 1000 rounds of column generation; use MAP on this problem")
 
 
-def _first_rows(layout: Layout) -> NDArray[np.int64]:
-    """A row for every cell of every bundle (hence of every part), and the heaviest rows."""
+def _first_rows(layout: Layout, number: int) -> NDArray[np.int64]:
+    """A row for every cell of every bundle (hence of every part), and some of the heaviest rows."""
     somebody = [np.unique(code, return_index=True)[1] for code in layout.bundles.codes]
-    heaviest = np.argsort(-layout.base, kind="stable")[: 2 * ROWS_PER_ROUND]
+    heaviest = np.argsort(-layout.base, kind="stable")[:number]
     chosen: NDArray[np.int64] = np.unique(np.concatenate([*somebody, heaviest]))
     return np.asarray(chosen[layout.base[chosen] > 0])
 

@@ -89,7 +89,7 @@ def block_multipliers(
     """The exact maximum of the dual over one part's multipliers: one unknown, the logarithm of the normaliser Z.
 
     Z = uncovered + sum_i mass_i e^(new_i(Z) - old_i), bracketed from the current total and closed in on by secants; an
-    end that stays has its value halved, or it would stay for ever. Any root is the optimum: the dual is concave.
+    end that stays has its value halved, or it would stay for ever.
     """
     total = uncovered + mass.sum()
     if total <= 0.0:
@@ -134,10 +134,7 @@ def block_multipliers(
 
 @compiled
 def changed_total(mass: Floats, change: Floats, factor: Floats, bits: Ints) -> float:
-    """sum_g mass_g e^(change_g - largest), with the largest change of a cell that has mass.
-
-    `factor` receives these exponentials, at most 1 in cells without mass; `bits` is room for as many numbers.
-    """
+    """sum_g mass_g e^(change_g - largest); `factor` receives the exponentials, and `bits` is room for as many."""
     top, total = -np.inf, 0.0
     for g in range(len(change)):
         if mass[g] > 0.0:
@@ -171,8 +168,8 @@ def ascend_bundle(
     """Exact block steps for the parts of one bundle, one after the other, inside the bundle's small table.
 
     `hist` are the masses of the bundle's cells (sum 1). `lam` is updated; `ratio` receives, per bundle cell, what its
-    rows' weights are to be multiplied with; their sum stays. Same as visiting the parts one by one over all rows.
-    Ratios are kept as logarithms on the way: one part may all but empty a cell that the next one fills again.
+    rows' weights are to be multiplied with; their sum stays. Ratios are kept as logarithms on the way: one part may all
+    but empty a cell that the next one fills again.
     """
     size = stop - start
     cell_of, position = np.empty(size, np.int64), indptr[start:stop].copy()  # a bundle cell's cells come part by part
@@ -209,9 +206,5 @@ def ascend_bundle(
 
 @cache
 def load() -> None:
-    """Load the compiler. Every layout does this, so that it happens before there are threads.
-
-    The compiler imports its own modules when the first kernel is called; an interrupt during such an import can leave
-    threads waiting for the import lock for ever.
-    """
+    """Load the compiler before there are threads: an interrupt while it imports could leave them waiting for ever."""
     wright_omega(0.0)

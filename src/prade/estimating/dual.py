@@ -93,8 +93,7 @@ class Dual:
         guess = np.where(exact & (self.y <= 0), low, np.where(self.layout.reachable, 0.0, alone))
         return np.clip(guess, low, high)
 
-    def value(self, multipliers: Floats, tilted: Tilted) -> float:
-        """The dual objective."""
+    def value(self, multipliers: Floats, tilted: Tilted) -> float:  # the dual objective
         return float(multipliers @ self.y - tilted.log_z - 0.5 * (self.variance @ multipliers**2))
 
     def slope(self, multipliers: Floats, tilted: Tilted) -> Floats:
@@ -186,16 +185,11 @@ class Quadratic:
         return _within(self.matrix, slope, low, high, x)
 
 
-def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
-    """argmax of  slope . x - x' curvature x / 2  over low <= x <= high, near enough for a Newton step."""
-    return Quadratic(curvature).maximise(slope, low, high)
-
-
 def _within(matrix: Floats, slope: Floats, low: Floats, high: Floats, guess: Floats) -> Floats:
     """The maximum where bounds hold, from a first guess, or from 0 if that is better.
 
-    Coordinate sweeps find out which; a factorisation solves for the rest exactly; repeated until the projected slope is
-    small beside the slope at 0.
+    Coordinate sweeps find out which hold; a factorisation solves for the rest exactly; repeated until the projected
+    slope is small beside the slope at 0.
     """
     from scipy.linalg import cho_factor, cho_solve
 

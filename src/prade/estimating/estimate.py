@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -40,7 +40,7 @@ class Status(enum.Enum):
 
     @property
     def advice(self) -> str:
-        """One sentence on what the status means for the user."""
+        """What the status means for the user."""
         return _ADVICE[self]
 
 
@@ -91,7 +91,7 @@ class Report:
     gap: float
     parts: tuple[PartFit, ...]
     trace: tuple[TraceRow, ...] = ()
-    settings: Mapping[str, float | str] = field(default_factory=dict)
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
     certificate: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -116,8 +116,6 @@ class Estimate(Joint):
         layout: Layout | None = None,
         multipliers: Floats | None = None,
     ) -> None:
-        if weights is None and (layout is None or multipliers is None):
-            raise EstimationError("an estimate needs its weights, or multipliers with their layout")
         self.schema = schema
         self.codes = codes
         self.report = report
@@ -173,9 +171,7 @@ class Estimate(Joint):
         if WEIGHT_FIELD in self.codes:
             raise DataError(f"a column is named {WEIGHT_FIELD!r}, which the file needs for itself: rename it")
         if not str(path).endswith(".parquet"):
-            raise DataError(
-                f"an estimate is saved as a parquet file, but {path} is not one: give a name that ends in .parquet"
-            )
+            raise DataError(f"{path} would be a parquet file: give a name that ends in .parquet")
         report = {**asdict(self.report), "status": self.status.value}
         header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": _plain(report)}
         table = pa.table({**self.codes, WEIGHT_FIELD: self.weights})
@@ -184,6 +180,7 @@ class Estimate(Joint):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Estimate:
         """Read what `save` wrote."""
+        from prade.core.documents import structured
         from prade.data.declare.schema import Schema
         from prade.data.public.joint import Coded
         from prade.data.read.files import damage_reported, floats, read_header, whole_numbers
@@ -195,11 +192,12 @@ class Estimate(Joint):
             names, weights = [name for name in table.column_names if name != WEIGHT_FIELD], floats(table, WEIGHT_FIELD)
             codes = {name: whole_numbers(table, name) for name in names}
             checked = Coded(Schema.from_toml(header.schema), codes, weights)
-            return cls(checked.schema, checked.codes, header.report.plain(), weights=weights)
+            report = structured(header.report, Report, strict=False)
+            return cls(checked.schema, checked.codes, report, weights=weights)
 
 
 def _plain(value: Any) -> Any:
-    """The value for JSON, which has no infinity and no NaN: such numbers are written as text ("inf", "nan")."""
+    """The value for JSON, which has no infinity and no NaN: such numbers become text ("inf", "nan")."""
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
@@ -209,54 +207,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-FileNumber = float | Literal["nan", "inf", "-inf"]
-
-
 class _Header(msgspec.Struct):
     schema: str
-    report: _ReportEntry
-
-
-class _PartEntry(msgspec.Struct):
-    name: str
-    residual: FileNumber
-    noise_units: FileNumber
-    unreachable: FileNumber
-
-
-class _TraceEntry(msgspec.Struct):
-    step: int
-    passes: FileNumber
-    objective: FileNumber
-    gap: FileNumber
-    kl: FileNumber
-
-
-class _ReportEntry(msgspec.Struct):
-    """A report as the file has it: with texts for numbers that JSON does not know."""
-
-    estimator: str
-    status: Status
-    total: FileNumber
-    kl: FileNumber
-    objective: FileNumber
-    gap: FileNumber
-    parts: list[_PartEntry]
-    trace: list[_TraceEntry]
-    settings: dict[str, Any]
-    certificate: dict[str, FileNumber]
-
-    def plain(self) -> Report:
-        """The report itself."""
-        return Report(
-            self.estimator,
-            self.status,
-            float(self.total),
-            float(self.kl),
-            float(self.objective),
-            float(self.gap),
-            tuple(PartFit(p.name, float(p.residual), float(p.noise_units), float(p.unreachable)) for p in self.parts),
-            tuple(TraceRow(t.step, *map(float, (t.passes, t.objective, t.gap, t.kl))) for t in self.trace),
-            self.settings,
-            {name: float(value) for name, value in self.certificate.items()},
-        )
+    report: dict[str, Any]

@@ -75,10 +75,7 @@ def sum_of(x: Floats, size: int) -> float:
 
 @compiled
 def add_looked_up(codes: Codes, start: Ints, values: Floats, first: int, sums: Floats) -> None:
-    """sums_j += sum_b values_b[code_b(first + j)], bundle by bundle in their order.
-
-    Four bundles at a time: a sum is read and written once for them, and no lookup waits for another.
-    """
+    """sums_j += sum_b values_b[code_b(first + j)]; four bundles at a time, so that no lookup waits for another."""
     size, last, fours = len(sums), first + len(sums), codes.shape[0] // 4 * 4
     for b in range(0, fours, 4):
         code_0, code_1 = codes[b, first:last], codes[b + 1, first:last]
@@ -96,11 +93,7 @@ def add_looked_up(codes: Codes, start: Ints, values: Floats, first: int, sums: F
 
 @compiled
 def add_masses(codes: Codes, start: Ints, weights: Floats, first: int, masses: Floats) -> None:
-    """masses_b[code_b(first + j)] += weights_j.
-
-    Four bundles at a time: rows in the same cell of a bundle wait for each other, and other bundles' cells meanwhile do
-    not.
-    """
+    """masses_b[code_b(first + j)] += weights_j; four bundles at a time, whose cells do not wait for each other."""
     size, last, fours = len(weights), first + len(weights), codes.shape[0] // 4 * 4
     for b in range(0, fours, 4):
         code_0, code_1 = codes[b, first:last], codes[b + 1, first:last]
@@ -215,7 +208,7 @@ def divided(collapsed: Floats, base: Floats, kind: Ints, weights: Floats, least:
 def scale_and_count(
     code: Codes, ratio: Floats, next_code: Codes, weights: Floats, first: int, last: int, hist: Floats
 ) -> None:
-    """The fused step of a sweep: scale the rows by this bundle's ratios and count the next bundle's masses."""
+    """Scale the rows by this bundle's ratios and count the next bundle's masses."""
     for j in range(first, last):
         w = weights[j] * ratio[code[j]]
         weights[j] = w
@@ -293,8 +286,7 @@ class Bundles:
     """The bundles of a workload on some rows.
 
     Bundle b has the parts parts[b] and the bundle cells start[b] to start[b + 1]; codes[b] says in which of them each
-    row is. Bundle cell g lies in the part cells cells[indptr[g] : indptr[g + 1]], of `n_cells` in all (a part that does
-    not cover everything may leave it out).
+    row is. Bundle cell g lies in the part cells cells[indptr[g] : indptr[g + 1]], of `n_cells` in all.
     """
 
     parts: tuple[Ints, ...]
@@ -305,9 +297,9 @@ class Bundles:
     n_cells: int
 
     @classmethod
-    def of(cls, cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> Bundles:
-        """From each row's cell in every part (its size for none)."""
-        chosen = choose_bundles(cells, sizes)
+    def of(cls, cells: Sequence[NDArray[Any]], sizes: Sequence[int], largest: int) -> Bundles:
+        """From each row's cell in every part (its size for none); see `choose_bundles`."""
+        chosen = choose_bundles(cells, sizes, largest)
         counts = [len(bundle.combinations) for bundle in chosen]
         start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         codes = np.stack([bundle.code.astype(np.min_scalar_type(max(counts))) for bundle in chosen])
@@ -325,18 +317,15 @@ class Bundles:
         return len(self.parts)
 
     @property
-    def rows(self) -> int:
-        """Number of rows."""
+    def rows(self) -> int:  # their number
         return int(self.codes.shape[1])
 
     @property
-    def sizes(self) -> Ints:
-        """Number of cells of each bundle."""
+    def sizes(self) -> Ints:  # numbers of cells
         return np.diff(self.start)
 
     @property
-    def widest(self) -> int:
-        """Number of cells of the largest bundle."""
+    def widest(self) -> int:  # number of cells of the largest bundle
         return int(self.sizes.max())
 
     @cached_property
@@ -360,10 +349,6 @@ class Bundles:
         number = np.zeros(self.n_cells, np.int64)  # the other cells: any number will do
         number[within] = np.arange(len(within))
         return replace(self, cells=number[self.cells], n_cells=len(within))
-
-    def of_rows(self, rows: Ints) -> Bundles:
-        """The same cells with some of the rows alone."""
-        return replace(self, codes=np.ascontiguousarray(self.codes[:, rows]))
 
     def cells_of(self, rows: Ints) -> csr_array:
         """0/1 matrix, some rows x part cells: the transposed W of the paper on the support."""
@@ -400,14 +385,13 @@ class Bundles:
         """Covariance of the cells' indicators under q, from about `sample` rows.
 
         Row j is drawn in proportion to q_j sum_k 1 / m_k(j), m_k(j) being the mass of its cell in part k, and weighs
-        the inverse of that sum: every cell is seen about as often as any other, so the estimate is as good for rare
-        cells as for common ones (these are upper bounds on leverage scores). Cells that always or never go together in
-        the support do so in the sample. With a sample as large as the support the matrix is exact.
+        the inverse of that sum (an upper bound on leverage scores): the estimate is as good for rare cells as for
+        common ones. Cells that always or never go together in the support do so in the sample. With a sample as large
+        as the support the matrix is exact.
         """
         masses = tilted.masses
         if sample >= self.rows:
-            rows = np.arange(self.rows)
-            share = tilted.normalised()
+            rows, share = np.arange(self.rows), tilted.normalised()
         else:
             rows, share = self.sampled(tilted, sample, offset)
         moments = np.zeros((self.n_cells, self.n_cells))
@@ -450,13 +434,12 @@ class Bundle:
         return Bundle(np.append(self.parts, part), rank[pairs], combinations)
 
 
-def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int], largest: int | None = None) -> list[Bundle]:
+def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int], largest: int) -> list[Bundle]:
     """Put parts together, greedily, so that the cells of a bundle occur in at most `largest` combinations.
 
     Each part joins the bundle whose combinations it multiplies least. They are counted on a sample of rows first, where
     most candidates fail, and on all rows before a part joins.
     """
-    largest = LARGEST_BUNDLE if largest is None else largest
     sample = slice(None, None, max(1, len(cells[0]) // SAMPLE_FOR_BUNDLING))
     bundles: list[Bundle] = []
     for k in sorted(range(len(cells)), key=lambda k: -sizes[k]):
@@ -492,8 +475,7 @@ class Tilted:
     weights: Floats  # unnormalised, scaled by e^-shift of their tile
     shifts: Floats
 
-    def normalised(self) -> Floats:
-        """q on the collapsed rows."""
+    def normalised(self) -> Floats:  # q on the collapsed rows
         return normalised(self.weights, self.shifts)
 
 

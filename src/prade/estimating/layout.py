@@ -11,19 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
+from operator import is_
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, distinct_rows, mass_per_cell
+from prade.core.arrays import Floats, distinct_rows, mass_per_cell
 from prade.core.errors import EstimationError
 from prade.data.public.joint import Joint
 from prade.estimating import kernels
 from prade.estimating.block_step import load
-from prade.estimating.kernels import NEGLIGIBLE, Bundles, Tilted, normalised
+from prade.estimating.kernels import LARGEST_BUNDLE, NEGLIGIBLE, Bundles, Tilted, normalised
 
 if TYPE_CHECKING:
     from prade.queries.workload import Workload
@@ -45,13 +47,19 @@ class Layout:
     array([0.25, 0.75])
     """
 
-    def __init__(self, prior: Joint, workload: Workload, *, threads: int = 1, collapse: bool = True) -> None:
-        if len(prior) == 0:
-            raise EstimationError("the prior has no rows: give a public table with at least one row")
+    def __init__(
+        self,
+        prior: Joint,
+        workload: Workload,
+        *,
+        threads: int = 1,
+        collapse: bool = True,
+        largest_bundle: int = LARGEST_BUNDLE,
+    ) -> None:
+        if len(prior) == 0 or len(workload) == 0:
+            raise EstimationError("the prior has no rows, or the workload no parts: give at least one of both")
         if threads < 1:
             raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
-        if len(workload) == 0:
-            raise EstimationError("the workload has no parts: name at least one marginal or query to estimate from")
         load()
         cells = [part.cells(prior.schema, prior.codes) for part in workload]
         kind, base = None, prior.weights
@@ -60,40 +68,26 @@ class Layout:
             if len(first) < len(prior):
                 cells, kind = [c[first] for c in cells], kind_of_row
                 base = mass_per_cell(kind, prior.weights, len(first))
-        bundles = Bundles.of(cells, [part.n_cells for part in workload])
-        self._set(prior, base, workload, kind, bundles, Chunks(bundles.rows, threads), Starts(), FewRows())
-
-    def _set(
-        self,
-        prior: Joint,
-        base: Floats,
-        workload: Workload,
-        kind: Ints | None,
-        bundles: Bundles,
-        chunks: Chunks,
-        starts: Starts,
-        few_rows: FewRows[Layout],
-    ) -> None:
         self.prior = prior
         self.base = base  # the prior's mass in each collapsed row
         self.workload = workload
         self.kind = kind  # which collapsed row each row of the prior went into; None where none was merged
-        self.bundles = bundles
-        self.chunks = chunks
-        self.starts = starts
-        self.few_rows = few_rows
-        self._latest: tuple[Floats, Tilted] | None = None  # what was evaluated last: it is often asked for again
+        self.bundles = Bundles.of(cells, [part.n_cells for part in workload], largest_bundle)
+        self.chunks = Chunks(self.rows, threads)
+        self._starts, self._samples = Latest[Floats, Tilted](np.array_equal), Latest[Tilted, Layout](is_)
+        self._evaluated: tuple[Floats, Tilted] | None = None  # what was evaluated last: it is often asked for again
         self.part_start = np.concatenate([[0], np.cumsum([part.n_cells for part in workload])]).astype(np.int64)
 
-    def _with_base(self, prior: Joint, base: Floats) -> Layout:
-        """The same rows and cells with other masses."""
+    def _changed(self, **changes: Any) -> Layout:
+        """The same layout with other rows or masses, of which nothing has been evaluated."""
         other = Layout.__new__(Layout)
-        other._set(prior, base, self.workload, self.kind, self.bundles, self.chunks, self.starts, self.few_rows)
+        other.__dict__ = {**self.__getstate__(), **changes}
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("start", "few")}
-        return {**kept, "_latest": None}
+        """Without what can be worked out again from the masses."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in _OF_MASSES}
+        return {**kept, "_evaluated": None}
 
     @property
     def rows(self) -> int:
@@ -110,26 +104,26 @@ class Layout:
         return self.bundles.masses_of(weights)
 
     @cached_property
-    def prior_masses(self) -> Floats:
-        """The prior's mass in every cell."""
-        return self.start.masses
-
-    @cached_property
     def start(self) -> Tilted:
         """The prior as solvers see it, which groups that have the same one share."""
-        return self.starts.of(self.base, lambda: self.evaluate(np.zeros(self.n_cells)))
+        return self._starts.of(self.base, lambda: self.evaluate(np.zeros(self.n_cells)))
 
     @cached_property
     def few(self) -> Layout | None:
         """Few of the rows, which stand for all, with the same cells: where a climb begins; None where all are few."""
-        return self.few_rows.of(self.start, self._drawn) if worthwhile(self.rows) else None
+        return self._samples.of(self.start, self._sample) if self.rows >= ONE_IN * FEWEST else None
 
-    def _drawn(self) -> Layout:
+    def _sample(self) -> Layout:
         rows, weights = self.bundles.sampled(self.start, self.rows // ONE_IN, offset=0.5)
-        drawn = Layout.__new__(Layout)
-        chunks = Chunks(len(rows), self.chunks.threads)
-        drawn._set(self.prior, weights, self.workload, None, self.bundles.of_rows(rows), chunks, Starts(), FewRows())
-        return drawn
+        bundles = replace(self.bundles, codes=np.ascontiguousarray(self.bundles.codes[:, rows]))
+        return self._changed(
+            base=weights,
+            kind=None,
+            bundles=bundles,
+            chunks=Chunks(len(rows), self.chunks.threads),
+            _starts=Latest(np.array_equal),
+            _samples=Latest(is_),
+        )
 
     @cached_property
     def occupied(self) -> NDArray[np.bool_]:
@@ -154,7 +148,7 @@ class Layout:
         """The same rows under another prior: one whose rows are those of this layout's prior, in the same order."""
         if len(prior) != len(self.prior):
             raise EstimationError(f"the layout is of {len(self.prior):,} rows, the other prior has {len(prior):,}")
-        return self._with_base(prior, self.collapsed(prior.weights))
+        return self._changed(prior=prior, base=self.collapsed(prior.weights))
 
     def collapsed(self, weights: Floats) -> Floats:
         """Weights of the collapsed rows from weights of the prior's rows."""
@@ -162,11 +156,11 @@ class Layout:
 
     def restricted(self, allowed: NDArray[np.bool_]) -> Layout:
         """The same layout with the prior's mass taken away from the other collapsed rows (not renormalised)."""
-        return self._with_base(self.prior, np.where(allowed, self.base, 0.0))
+        return self._changed(base=np.where(allowed, self.base, 0.0))
 
     def evaluate(self, multipliers: Floats) -> Tilted:
         """One pass over the rows: q for these multipliers with all its cell masses."""
-        latest = self._latest
+        latest = self._evaluated
         if latest is not None and np.array_equal(latest[0], multipliers):
             return latest[1]
         hist = np.zeros((len(self.chunks), int(self.bundles.start[-1])))
@@ -175,9 +169,9 @@ class Layout:
         scale = np.exp(tops - top)
         total = float(totals @ scale)
         masses = self.bundles.cell_masses(scale @ hist) / total
-        found = Tilted(masses, float(np.log(total)) + top, top, weights, shifts)
-        self._latest = multipliers.copy(), found
-        return found
+        tilted = Tilted(masses, float(np.log(total)) + top, top, weights, shifts)
+        self._evaluated = multipliers.copy(), tilted
+        return tilted
 
     def weights(self, multipliers: Floats) -> Floats:
         """q on the prior's rows: as `evaluate` and `expand`, without the masses of the cells, half of a pass."""
@@ -187,7 +181,7 @@ class Layout:
     def _pass(self, multipliers: Floats, hist: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """For each chunk the sum of the weights and the largest logit; the weights, and the shifts of their tiles.
 
-        `hist` has a row a chunk; it is filled with the masses of the bundles' cells, or has no columns.
+        `hist` has a row per chunk; it is filled with the masses of the bundles' cells, or has no columns.
         """
         bundles, logits = self.bundles, self.bundles.logits(multipliers)
         weights = np.empty(self.rows)
@@ -200,7 +194,7 @@ class Layout:
         return totals, tops, weights, shifts
 
     def count(self, bundle: int, weights: Floats, hist: Floats) -> None:
-        """Mass of each cell of a bundle; `hist` has a row a chunk."""
+        """Mass of each cell of a bundle; `hist` has a row per chunk."""
         hist[:] = 0.0
         code = self.bundles.codes[bundle]
         self.chunks.run(lambda i, a, b: kernels.count(code, weights, a, b, hist[i]))
@@ -211,20 +205,25 @@ class Layout:
         """weights *= ratio of their cell in a bundle (plus `extra`), and `count` for the bundle that comes next."""
         hist[:] = 0.0
         code, following = self.bundles.codes[bundle], self.bundles.codes[then]
-        if extra is None:
-            self.chunks.run(lambda i, a, b: kernels.scale_and_count(code, ratio, following, weights, a, b, hist[i]))
-        else:
-            self.chunks.run(
-                lambda i, a, b: kernels.scale_add_and_count(code, ratio, extra, following, weights, a, b, hist[i])
-            )
+
+        def task(i: int, a: int, b: int) -> None:
+            if extra is None:
+                kernels.scale_and_count(code, ratio, following, weights, a, b, hist[i])
+            else:
+                kernels.scale_add_and_count(code, ratio, extra, following, weights, a, b, hist[i])
+
+        self.chunks.run(task)
 
     def expand(self, collapsed: Floats) -> Floats:
         """Weights of the prior's rows from weights of the collapsed rows, divided among them as in the prior."""
         if self.kind is None:
             return collapsed
-        found = np.empty(len(self.kind))
-        kernels.divided(collapsed, self.base, self.kind, self.prior.weights, NEGLIGIBLE, found)
-        return found
+        weights = np.empty(len(self.kind))
+        kernels.divided(collapsed, self.base, self.kind, self.prior.weights, NEGLIGIBLE, weights)
+        return weights
+
+
+_OF_MASSES = ("start", "few", "occupied", "reachable")  # what is worked out once from a layout's masses
 
 
 class Chunks:
@@ -250,73 +249,43 @@ class Chunks:
         return ThreadPoolExecutor(self.threads, thread_name_prefix="prade")
 
 
-# ---------------------------------------------------------------------- where climbs start
+# ---------------------------------------------------------------------- what groups share
 
-# Groups with the same prior start from the same masses, and so from the same masses of cells. These are worked out
-# once, and found again by the masses themselves, which are compared in full: what is shared is what each group would
-# work out for itself, to the last bit.
-
-
-MOST_KEPT = 4  # starts, and samples: groups come parent by parent, in a few threads
-
-
-class Starts:
-    """The starts of a layout that were used last."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: list[tuple[Floats, Tilted]] = []
-
-    def __reduce__(self) -> tuple[type[Starts], tuple[()]]:
-        return Starts, ()  # another process works them out again
-
-    def of(self, base: Floats, work_out: Callable[[], Tilted]) -> Tilted:
-        """The distribution with these masses: `work_out` is called if it is not among those kept."""
-        with self._lock:
-            for masses, found in reversed(self._kept):
-                if np.array_equal(masses, base):
-                    return found
-        found = work_out()
-        with self._lock:
-            self._kept = [*self._kept[1 - MOST_KEPT :], (base, found)]
-        return found
-
-
-# ---------------------------------------------------------------------- few rows that stand for many
-
-# A systematic sample of a layout's rows, drawn as the rows of a curvature are (`Bundles.sampled`), so that every cell
+# Groups with the same prior start from the same masses of cells, and from the same few rows. These are worked out
+# once, and found again by the prior's masses, which are compared in full: what is shared is what each group would work
+# out for itself, to the last bit.
+#
+# The few rows are a systematic sample, drawn as the rows of a curvature are (`Bundles.sampled`), so that every cell
 # with mass keeps some. A climb on these rows ends close to the optimum on all rows and takes a fraction of the time;
 # two or three passes over all rows are then enough, and their certificate is the one that counts.
 
 
-Sample = TypeVar("Sample")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 ONE_IN = 4  # rows: with one in eight, the climb on all rows takes one pass more
 FEWEST = 2**15  # rows of a sample
+MOST_KEPT = 4  # starts, and samples: groups come parent by parent, in a few threads
 
 
-def worthwhile(rows: int) -> bool:
-    """Whether a layout has enough rows for a climb to begin with few of them."""
-    return rows >= ONE_IN * FEWEST
+class Latest(Generic[Key, Value]):
+    """The values that were used last, by keys that `same` compares."""
 
-
-class FewRows(Generic[Sample]):
-    """The samples that were used last, by the start of the groups that share them."""
-
-    def __init__(self) -> None:
+    def __init__(self, same: Callable[[Key, Key], bool]) -> None:
+        self._same = same
         self._lock = Lock()
-        self._kept: list[tuple[Tilted, Sample]] = []
+        self._kept: list[tuple[Key, Value]] = []
 
-    def __reduce__(self) -> tuple[type[FewRows[Any]], tuple[()]]:
-        return FewRows, ()  # another process draws them again
+    def __reduce__(self) -> tuple[type[Latest[Any, Any]], tuple[Any]]:
+        return Latest, (self._same,)  # another process works them out again
 
-    def of(self, start: Tilted, draw: Callable[[], Sample]) -> Sample:
-        """The sample for this start: `draw` is called if it is not among those kept."""
+    def of(self, key: Key, work_out: Callable[[], Value]) -> Value:
+        """The value of a key: `work_out` is called if it is not among those kept."""
         with self._lock:
-            for known, found in reversed(self._kept):
-                if known is start:
-                    return found
-        found = draw()
+            for known, value in reversed(self._kept):
+                if self._same(known, key):
+                    return value
+        value = work_out()
         with self._lock:
-            self._kept = [*self._kept[1 - MOST_KEPT :], (start, found)]
-        return found
+            self._kept = [*self._kept[1 - MOST_KEPT :], (key, value)]
+        return value

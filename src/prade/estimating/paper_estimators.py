@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Literal
 
 import numpy as np
@@ -58,8 +58,7 @@ class IDE:
     tolerance: float = 1e-9
 
     def __post_init__(self) -> None:
-        if self.steps is not None:
-            check_limits(self.steps, tolerance=self.tolerance)
+        check_limits(self.steps or 0, tolerance=self.tolerance)
         if isinstance(self.order, str) and self.order not in ("random", "cyclic"):
             raise EstimationError(f"order is {self.order!r}, expected 'random', 'cyclic' or a list of part numbers")
         if self.projection not in ("least-kl", "euclidean"):
@@ -81,10 +80,10 @@ class IDE:
         if answers.hopeless:
             return hopeless(answers, "IDE", settings_of(self))
         visits = self.visits(layout)
-        run = _Run(answers, self._projector(), prior.complete)
+        run = _Run(answers, nearest_l1 if self.projection == "least-kl" else nearest_l2, prior.complete)
         trace: list[TraceRow] = []
-        for sweep in batched(visits, len(measurements)):
-            miss = run.sweep(sweep)
+        for first in range(0, len(visits), len(measurements)):
+            miss = run.sweep(visits[first : first + len(measurements)])
             trace.append(TraceRow(len(trace) + 1, len(trace) + 1.0, miss, np.nan, np.nan))
         q, multipliers = run.weights / run.weights.sum(), run.multipliers.copy()  # before further sweeps for the status
         masses = layout.masses_of(q)
@@ -119,9 +118,6 @@ class IDE:
                 raise EstimationError(f"order is {self.order!r}: give part numbers from 0 to {parts - 1}")
         return [sequence[i % len(sequence)] for i in range(steps)]
 
-    def _projector(self) -> Callable[..., Floats]:
-        return nearest_l1 if self.projection == "least-kl" else nearest_l2
-
     def _status(self, answers: Answers, masses: Floats, run: _Run, sweeps: int) -> Status:
         wanted = np.where(answers.reachable, answers.y, 0.0)
         if float(np.abs(masses - wanted).max()) <= self.tolerance:
@@ -139,11 +135,8 @@ class _Run:
     """The current weights: one fused pass scales rows by one bundle and counts them for the next."""
 
     def __init__(self, answers: Answers, project: Callable[..., Floats], complete: bool) -> None:
-        self.answers = answers
-        self.project = project
-        self.complete = complete
         layout = answers.layout
-        self.layout = layout
+        self.answers, self.layout, self.project = answers, layout, project
         self.weights = layout.base.copy()
         self.multipliers = np.zeros(layout.n_cells)  # of rows that have not been emptied
         self.bundle_of = {int(k): b for b, members in enumerate(layout.bundles.parts) for k in members}
@@ -151,6 +144,7 @@ class _Run:
         self.counted = -1  # the bundle that `hist` holds
         self.largest_miss = 0.0
         self._cell_of = {}
+        self._rows_in: list[Floats] | None = None  # of each cell of each bundle, on a full domain
         for k, b in self.bundle_of.items():
             # cell of part k for every cell of its bundle; n_cells where the part has none
             inside = slice(*layout.bundles.start[b : b + 2])
@@ -159,9 +153,8 @@ class _Run:
             cell[block.row] = block.col
             self._cell_of[k] = cell
         if complete:
-            everybody = np.ones(layout.rows)
             coded = zip(layout.bundles.codes, layout.bundles.sizes, strict=True)
-            self._rows_in = [mass_per_cell(code, everybody, size) for code, size in coded]
+            self._rows_in = [mass_per_cell(code, np.ones(layout.rows), size) for code, size in coded]
 
     def sweep(self, visits: Sequence[int]) -> float:
         """Visit parts in order, consecutive ones of a bundle inside its table; returns the largest miss met."""
@@ -180,11 +173,12 @@ class _Run:
         mass = self.hist.sum(axis=0)[:size]
         ratio, extra = np.full(size, 1.0 / mass.sum()), np.zeros(size)
         mass *= ratio
+        rows = None if self._rows_in is None else self._rows_in[bundle]
         for k in parts:
-            scale, added = self._update(k, mass, self._rows_in[bundle] if self.complete else None)
+            scale, added = self._update(k, mass, rows)
             ratio *= scale
             extra = extra * scale + added
-            mass = mass * scale + (added * self._rows_in[bundle] if self.complete else 0.0)
+            mass = mass * scale + (0.0 if rows is None else added * rows)
         layout.scale_and_count(bundle, ratio, then, self.weights, self.hist, extra if extra.any() else None)
         self.counted = then
 
@@ -193,16 +187,10 @@ class _Run:
         cell = self._cell_of[k]
         number = self.answers.measurements[k].part.n_cells
         masses = mass_per_cell(cell, mass, number + 1)
-        s = masses[:-1]
-        y = self.answers.y[self.layout.part(k)]
-        if rows is not None:
-            counts = mass_per_cell(cell, rows, number + 1)
-            possible = counts > 0  # cells of the domain that the part can be in at all
-        else:
-            counts = np.ones(number + 1)
-            possible = masses > 0
-        goal = np.zeros(number + 1)
-        inside = possible[:-1]
+        s, y = masses[:-1], self.answers.y[self.layout.part(k)]
+        counts = np.ones(number + 1) if rows is None else mass_per_cell(cell, rows, number + 1)
+        possible = (masses if rows is None else counts) > 0  # cells that the part can be in at all
+        goal, inside = np.zeros(number + 1), possible[:-1]
         if inside.any():
             goal[:-1][inside] = self.project(y[inside], s[inside], covers=not possible[-1])
         goal[-1] = max(1.0 - goal[:-1].sum(), 0.0) if possible[-1] else 0.0
@@ -211,13 +199,6 @@ class _Run:
         log = np.log(np.where(scale > 0, scale, 1.0))
         self.multipliers[self.layout.part(k)] += log[:-1] - log[-1]
         return scale[cell], added[cell]
-
-
-def batched(items: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Consecutive stretches of `size` items; the last may be shorter."""
-    rest = iter(items)
-    while stretch := list(islice(rest, size)):
-        yield stretch
 
 
 # ---------------------------------------------------------------------- the projection inside Algorithm 1
@@ -244,7 +225,7 @@ def nearest_l1(y: Floats, reference: Floats, *, covers: bool) -> Floats:
     return np.asarray(z)
 
 
-def nearest_l2(y: Floats, reference: Floats, *, covers: bool) -> Floats:
+def nearest_l2(y: Floats, _: Floats, *, covers: bool) -> Floats:
     """The Euclidean-nearest z >= 0 with sum 1 (at most 1): another member of the L1-nearest set."""
     z = np.maximum(y, 0.0)
     if not covers and z.sum() <= 1.0:
@@ -305,9 +286,6 @@ def update(masses: Floats, goal: Floats, possible: Flags, rows: Floats) -> tuple
     """Scale and addition per cell: the weight of a row in cell c becomes weight * scale[c] + added[c].
 
     `possible` marks the cells that a row of the domain can be in, and `rows` has their numbers of rows.
-
-    >>> update(np.array([0.25, 0.75, 0.0]), np.array([0.5, 0.3, 0.2]), np.array([True, True, True]), np.full(3, 2.0))
-    (array([2. , 0.4, 0. ]), array([0. , 0. , 0.1]))
     """
     held = masses > 0
     scale = np.divide(goal, masses, out=np.zeros(len(goal)), where=held)
@@ -359,8 +337,8 @@ class TwoStage:
         if answers.hopeless:
             return hopeless(answers, "TwoStage", settings_of(self))
         radius = smallest_radius(answers.layout, answers.y, np.ones(answers.layout.n_cells))
-        face = answers.layout.restricted(radius.reduced <= 1e-7)
         slack = 1e-7
+        face = answers.layout.restricted(radius.reduced <= slack)
         high = np.where(radius.prices >= 1 - slack, 0.0, np.inf)
         low = np.where(radius.prices <= -1 + slack, 0.0, -np.inf)
         # nobody can be in an unreachable cell: it adds a constant to the distance, and nothing to decide

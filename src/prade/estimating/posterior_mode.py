@@ -129,7 +129,7 @@ def prior_worth(answers: Answers) -> float:
     The result is not the most likely n0 but the largest within `DOUBT` nats of it: where noise drowns the deviations
     every large n0 fits as well, and the estimate stays the prior.
     """
-    s = answers.layout.prior_masses
+    s = answers.layout.start.masses
     used = (s > 0) & (s < 1)
     if not used.any():
         return LARGEST

@@ -1,9 +1,7 @@
 """Ways to climb the dual, each a frozen value with a `step`; `climb` is the loop that they share.
 
-* `Newton`: all multipliers at once, curvature from a sample of rows, the box by a small quadratic programme. A handful
-  of passes over the rows; needs (number of reachable cells)^2 memory.
-* `BlockAscent`: one part at a time, solved exactly (Algorithm 1's update with a clipped multiplier), parts of a bundle
-  inside the bundle's table. No memory beyond the rows. It comes near quickly, and then creeps.
+* `Newton`: a handful of passes over the rows; needs (number of reachable cells)^2 memory.
+* `BlockAscent`: no memory beyond the rows. It comes near quickly, and then creeps.
 * `LBFGSB`: scipy's bounded quasi-Newton method on the same dual. It starts slowly, and then converges.
 * `QuasiNewton`: some sweeps of block ascent, then L-BFGS-B: the choice for many noisy cells.
 """
@@ -53,11 +51,9 @@ class Tolerance:
 
 
 class Solver(Protocol):
-    """One way to climb."""
+    """One way to climb: `step` leads to a better state, which is `stuck` if there is none."""
 
-    def step(self, dual: Dual, state: State) -> State:
-        """A better state; `stuck` if there is none."""
-        ...
+    def step(self, dual: Dual, state: State) -> State: ...
 
 
 def state_at(dual: Dual, multipliers: Floats, passes: float) -> State:
@@ -97,8 +93,8 @@ def climb(
     return state, "exhausted"
 
 
-ROUGHLY = Tolerance(relative=1e-2)  # of a climb on few rows: their optimum is further from that of all rows
-FIRST_STEPS = 10  # of it
+# Of a climb on few rows, whose optimum is further from that of all rows.
+ROUGHLY, FIRST_STEPS = Tolerance(relative=1e-2), 10
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,6 @@ class BlockAscent:
     sweeps: int = 4
 
     def step(self, dual: Dual, state: State) -> State:
-        """Some sweeps, and on in their direction."""
         low, high = dual.box
         new = self.swept(dual, state)
         way, stretch = new.multipliers - state.multipliers, 2.0
@@ -155,11 +150,10 @@ class Newton:
 
     The curvature of log Z is the covariance of the cell indicators under q. It is estimated on a sample of rows (see
     `Bundles.covariance`), doubled when a short step gains less than hoped: a wrong curvature costs steps, never
-    correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
-    dropped for a sweep of block ascent, which always climbs and brings q to where the model is good; so the first step
-    is some sweeps, too. Where there are many rows and all answers are noisy, the first step is a climb on few of them
-    (`prade.estimating.layout`). A curvature that served well serves again: a pass over the rows takes less time than
-    a new matrix and its factorisation.
+    correctness, because gradient and certificate see all rows. Instead of a step that does not climb there are two
+    sweeps of block ascent, which bring q to where the model is good; so the first step is some sweeps, too, or, where
+    there are many rows and all answers are noisy, a climb on few of them (`prade.estimating.layout`). A curvature that
+    served well serves again: a pass takes less time than a new matrix and its factorisation.
     """
 
     sample: int = 8192
@@ -169,7 +163,6 @@ class Newton:
     serves: float = 0.3  # a step that leaves at most this share of it is followed by one with the same curvature
 
     def step(self, dual: Dual, state: State) -> State:
-        """One Newton step, or some sweeps."""
         if not state.sample:  # the first step: the optimum is farther away than any parabola sees
             first = self._first(dual, state)
             if first.certificate.value > state.certificate.value:
@@ -213,10 +206,10 @@ class Newton:
         few = dual.layout.few if dual.variance.all() else None  # few rows may not meet answers that must hold exactly
         if few is None:
             return BlockAscent(sweeps=self.first).swept(dual, state)
-        found, _ = climb(replace(dual, layout=few), replace(self, serves=np.inf), ROUGHLY, max_steps=FIRST_STEPS)
-        passes = state.passes + found.passes * few.rows / dual.layout.rows + 1.0
-        again = found.model if np.array_equal(few.reachable, dual.layout.reachable) else None
-        return replace(state_at(dual, found.multipliers, passes), model=again)
+        rough, _ = climb(replace(dual, layout=few), replace(self, serves=np.inf), ROUGHLY, max_steps=FIRST_STEPS)
+        passes = state.passes + rough.passes * few.rows / dual.layout.rows + 1.0
+        again = rough.model if np.array_equal(few.reachable, dual.layout.reachable) else None
+        return replace(state_at(dual, rough.multipliers, passes), model=again)
 
     def _curvature(self, dual: Dual, state: State, sample: int, within: Ints) -> Floats:
         """The curvature in some cells, from about `sample` rows."""
@@ -235,7 +228,6 @@ class LBFGSB:
     good_enough: Tolerance | None = None
 
     def step(self, dual: Dual, state: State) -> State:
-        """Up to `iterations` iterations."""
         from scipy.optimize import Bounds, minimize
 
         evaluations, latest = 0, (state.multipliers, state.tilted)
@@ -281,7 +273,6 @@ class QuasiNewton:
     finish: LBFGSB = LBFGSB()
 
     def step(self, dual: Dual, state: State) -> State:
-        """Some sweeps as the first step, iterations of L-BFGS-B as any other."""
         if state.passes <= 1.0:
             swept = BlockAscent(sweeps=self.first).swept(dual, state)
             if swept.certificate.value > state.certificate.value:
@@ -289,12 +280,12 @@ class QuasiNewton:
         return self.finish.step(dual, state)
 
 
-def best_solver(dual: Dual, tolerance: Tolerance) -> Solver:
+def best_solver(dual: Dual, tolerance: Tolerance, most_cells: int = MOST_CELLS_FOR_NEWTON) -> Solver:
     """Newton where its matrix of reachable cells is small enough.
 
     Otherwise L-BFGS-B where all answers are noisy with a variance, which makes the dual smooth and strictly concave,
     and block ascent where some are exact or have bounds alone.
     """
-    if int(dual.layout.reachable.sum()) <= MOST_CELLS_FOR_NEWTON:
+    if int(dual.layout.reachable.sum()) <= most_cells:
         return Newton()
     return QuasiNewton(finish=LBFGSB(good_enough=tolerance)) if (dual.variance > 0).all() else BlockAscent()

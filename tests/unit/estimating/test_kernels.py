@@ -5,59 +5,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, brentq, minimize
-from scipy.special import lambertw, wrightomega
+from scipy.special import wrightomega
 
 from prade.core.compiled import systematic
 from prade.estimating import block_step, kernels
-from prade.estimating.dual import coordinate_sweeps, maximise_in_box
+from prade.estimating.dual import Quadratic, coordinate_sweeps
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-# ------------------------------------------------------------------ exponentials
-
-
-def exponentials(x):
-    found, bits = x.copy(), np.empty(len(x), np.int64)
-    kernels.exponentials(found, len(found), bits, bits.view(np.float64))
-    return found
+def exponentials(x, size=None):
+    values, bits = x.copy(), np.empty(len(x), np.int64)
+    kernels.exponentials(values, len(x) if size is None else size, bits, bits.view(np.float64))
+    return values
 
 
 def test_exponentials_are_exact_to_the_last_digits():
     generator = np.random.default_rng(0)
     x = -np.concatenate([[0.0, 5e-324, 1e-17, 707.9], generator.random(50_000) * 708, generator.random(50_000) ** 9])
     np.testing.assert_allclose(exponentials(x), np.exp(x), rtol=5e-16, atol=0.0)
-
-
-def test_exponentials_far_below_are_nothing():
     assert exponentials(np.array([-708.1, -745.0, -1e300, -np.inf])).tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize("size", range(10))
 def test_only_so_many_exponentials_and_terms_are_touched(size):
     x = -np.arange(10.0)
-    found, bits = x.copy(), np.empty(10, np.int64)
-    kernels.exponentials(found, size, bits, bits.view(np.float64))
-    assert np.array_equal(found[size:], x[size:])
+    assert np.array_equal(exponentials(x, size)[size:], x[size:])
     assert kernels.sum_of(x, size) == x[:size].sum()
 
 
-# ------------------------------------------------------------------ the Wright omega function
+def test_wright_omega_against_scipy():
+    for z in [*np.linspace(-60, 60, 241), -700.0, -41.0, -40.0, 1e3, 1e6, 1e12, 1.0, np.nextafter(1, 0)]:
+        assert block_step.wright_omega(z) == pytest.approx(float(wrightomega(z)), rel=1e-14, abs=1e-320)
 
 
-@pytest.mark.parametrize(
-    "z", [*np.linspace(-60, 60, 241), -700.0, -41.0, -40.0, 1e3, 1e6, 1e12, 1.0, np.nextafter(1, 0)]
-)
-def test_wright_omega_against_scipy(z):
-    assert block_step.wright_omega(z) == pytest.approx(float(wrightomega(z)), rel=1e-14, abs=1e-320)
-
-
-@pytest.mark.parametrize("z", np.linspace(-20, 20, 41))
-def test_wright_omega_is_lambert_w_of_the_exponential(z):
-    assert block_step.wright_omega(z) == pytest.approx(float(lambertw(np.exp(z)).real), rel=1e-13)
-
-
-# ------------------------------------------------------------------ one cell
+# ------------------------------------------------------------------ one cell, and one block
 
 
 def best_by_root_finding(level, mass, y, variance, old, low, high):
@@ -68,9 +50,7 @@ def best_by_root_finding(level, mass, y, variance, old, low, high):
 
     if slope(low) <= 0:
         return low
-    if slope(high) >= 0:
-        return high
-    return brentq(slope, low, high, xtol=1e-13, rtol=1e-15)
+    return high if slope(high) >= 0 else brentq(slope, low, high, xtol=1e-13, rtol=1e-15)
 
 
 @pytest.mark.parametrize("variance", [1e3, 1.0, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15, 1e-18, 0.0])
@@ -80,8 +60,8 @@ def test_cell_multiplier_is_the_best_for_every_variance(variance):
     for _ in range(40):
         y, mass, old = generator.uniform(0.01, 1), generator.uniform(0.01, 1), generator.normal()
         level = generator.uniform(0.5, 2)
-        found = block_step.cell_multiplier(np.log(level), mass, y, variance, old, -300.0, 300.0)
-        assert found == pytest.approx(best_by_root_finding(level, mass, y, variance, old, -300.0, 300.0), abs=1e-8)
+        best = block_step.cell_multiplier(np.log(level), mass, y, variance, old, -300.0, 300.0)
+        assert best == pytest.approx(best_by_root_finding(level, mass, y, variance, old, -300.0, 300.0), abs=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -100,59 +80,46 @@ def test_cell_multiplier_edge_cases(mass, y, variance, expected):
     assert block_step.cell_multiplier(0.0, mass, y, variance, 0.5, -4.0, 4.0) == pytest.approx(expected, abs=1e-15)
 
 
-# ------------------------------------------------------------------ one block
-
-
 def block_problem(seed):
     """Masses, answers and bounds of one part: Laplace, Gaussian and exact cells mixed, empty cells, partial parts."""
     generator = np.random.default_rng(seed)
     n = int(generator.integers(1, 7))
     shares = generator.dirichlet(np.full(n + 1, 0.7))
     uncovered = float(shares[-1]) if generator.random() < 0.5 else 0.0
-    mass = shares[:-1] if uncovered else shares[:-1] / shares[:-1].sum()
-    mass = np.where(generator.random(n) < 0.15, 0.0, mass)
-    if mass.sum() + uncovered == 0:
-        mass[0] = 1.0
+    mass = np.where(generator.random(n) < 0.15, 0.0, shares[:-1])
+    mass[0] += (mass.sum() + uncovered == 0) * 1.0
     whole = mass.sum() + uncovered
-    mass, uncovered = mass / whole, uncovered / whole
     y = generator.dirichlet(np.ones(n)) * generator.uniform(0.6, 1.4) - 0.05
     variance = np.where(generator.random(n) < 0.5, 10.0 ** generator.uniform(-4, 1, n), 0.0)
     bound = np.where(variance > 0, 300.0, 10.0 ** generator.uniform(-2, 1, n))
     old = np.clip(generator.normal(size=n), -bound, bound)
-    return uncovered, mass, y, variance, old, -bound, bound
+    return uncovered / whole, mass / whole, y, variance, old, -bound, bound
 
 
-def block_value(x, uncovered, mass, y, variance, old):
-    return float(x @ y - 0.5 * variance @ x**2 - np.log(uncovered + mass @ np.exp(x - old)))
+def multipliers_of_block(uncovered, mass, y, variance, old, low, high):
+    new = np.full(len(y), np.nan)
+    block_step.block_multipliers(uncovered, mass, y, variance, old, low, high, new)
+    return new
 
 
-def block_slope(x, uncovered, mass, y, variance, old):
-    tilted = mass * np.exp(x - old)
-    return y - variance * x - tilted / (uncovered + tilted.sum())
+def largest_projected_slope(new, uncovered, mass, y, variance, old, low, high):
+    """The dual is concave, so a projected slope of zero proves a maximum."""
+    top = (new - old).max()
+    tilted = mass * np.exp(new - old - top)
+    slope = y - variance * new - tilted / (uncovered * np.exp(-top) + tilted.sum())
+    blocked = ((new >= high) & (slope > 0)) | ((new <= low) & (slope < 0))
+    return np.abs(np.where(blocked, 0.0, slope)).max()
 
 
 @settings(max_examples=70)
 @given(seeds)
 def test_block_multipliers_are_the_true_maximum(seed):
-    uncovered, mass, y, variance, old, low, high = block_problem(seed)
-    new = np.empty(len(y))
-    block_step.block_multipliers(uncovered, mass, y, variance, old, low, high, new)
+    problem = block_problem(seed)
+    new = multipliers_of_block(*problem)
+    low, high = problem[-2:]
     assert (new >= low).all()
     assert (new <= high).all()
-    rest = (uncovered, mass, y, variance, old)
-    # the dual is concave, so a projected slope of zero is a proof
-    slope = block_slope(new, *rest)
-    blocked = ((new >= high) & (slope > 0)) | ((new <= low) & (slope < 0))
-    assert np.abs(np.where(blocked, 0.0, slope)).max() <= 1e-9
-    found = minimize(
-        lambda x: (-block_value(x, *rest), -block_slope(x, *rest)),
-        np.clip(np.zeros(len(y)), low, high),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=Bounds(low, high),
-        options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-10},
-    )
-    assert block_value(new, *rest) >= -found.fun - 1e-9
+    assert largest_projected_slope(new, *problem) <= 1e-9
 
 
 def test_bounds_that_are_far_away_do_not_keep_the_maximum_from_being_found():
@@ -168,30 +135,22 @@ def test_bounds_that_are_far_away_do_not_keep_the_maximum_from_being_found():
         for n in generator.integers(2, 8, 3_000)
     ]
     for mass, y, bound in [first, *drawn]:
-        bounds, zeros, new = np.full(len(y), bound), np.zeros(len(y)), np.empty(len(y))
-        block_step.block_multipliers(0.0, mass, y, zeros, zeros, -bounds, bounds, new)
-        tilted = mass * np.exp(new - new.max())
-        slope = y - tilted / tilted.sum()
-        blocked = ((new >= bound) & (slope > 0)) | ((new <= -bound) & (slope < 0))
-        assert np.abs(np.where(blocked, 0.0, slope)).max() <= 1e-9
+        zeros, bounds = np.zeros(len(y)), np.full(len(y), bound)
+        problem = 0.0, mass, y, zeros, zeros, -bounds, bounds
+        assert largest_projected_slope(multipliers_of_block(*problem), *problem) <= 1e-9
 
 
 @pytest.mark.parametrize("uncovered", [0.0, 0.25])
 def test_exact_answers_are_met_in_one_step(uncovered):
-    mass = np.array([0.5, 0.3, 0.2]) * (1 - uncovered)
-    y = np.array([0.1, 0.3, 0.6]) * (1 - uncovered)
-    wide = np.full(3, 300.0)
-    new = np.empty(3)
-    block_step.block_multipliers(uncovered, mass, y, np.zeros(3), np.zeros(3), -wide, wide, new)
-    tilted = mass * np.exp(new)
+    mass, y = np.array([0.5, 0.3, 0.2]) * (1 - uncovered), np.array([0.1, 0.3, 0.6]) * (1 - uncovered)
+    zeros, wide = np.zeros(3), np.full(3, 300.0)
+    tilted = mass * np.exp(multipliers_of_block(uncovered, mass, y, zeros, zeros, -wide, wide))
     assert tilted / (uncovered + tilted.sum()) == pytest.approx(y, rel=1e-12)
 
 
 def test_block_without_any_mass_stays_where_it_is():
-    old = np.array([0.3, -0.2])
-    new = np.full(2, np.nan)
-    bound = np.ones(2)
-    block_step.block_multipliers(0.0, np.zeros(2), np.array([0.5, 0.5]), np.zeros(2), old, -bound, bound, new)
+    old, bound = np.array([0.3, -0.2]), np.ones(2)
+    new = multipliers_of_block(0.0, np.zeros(2), np.array([0.5, 0.5]), np.zeros(2), old, -bound, bound)
     assert new.tolist() == old.tolist()
 
 
@@ -214,39 +173,32 @@ def quadratic(x, curvature, slope):
 
 
 def best_quadratic(curvature, slope, low, high):
-    found = minimize(
+    options = {"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-12}
+    return -minimize(
         lambda x: (-quadratic(x, curvature, slope), curvature @ x - slope),
         np.zeros(len(slope)),
         jac=True,
         method="L-BFGS-B",
         bounds=Bounds(low, high),
-        options={"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-12},
-    )
-    return -found.fun
+        options=options,
+    ).fun
 
 
 @settings(max_examples=40)
-@given(seeds)
-def test_coordinate_sweeps_reach_the_maximum(seed):
-    curvature, slope, low, high = quadratic_problem(seed, singular=False)
-    x, left = np.zeros(len(slope)), slope.copy()
-    coordinate_sweeps(curvature, low, high, x, left, 20_000, 1e-14)
-    assert (x >= low).all()
-    assert (x <= high).all()
-    assert left == pytest.approx(slope - curvature @ x, abs=1e-9)
-    assert quadratic(x, curvature, slope) >= best_quadratic(curvature, slope, low, high) - 1e-9
-
-
-@settings(max_examples=50)
 @given(seeds, st.booleans())
-def test_maximise_in_box_is_good_enough_for_a_newton_step(seed, singular):
+def test_the_quadratic_is_maximised_in_its_box(seed, singular):
     curvature, slope, low, high = quadratic_problem(seed, singular=singular)
-    x = maximise_in_box(curvature, slope, low, high)
-    assert (x >= low).all()
-    assert (x <= high).all()
     best = best_quadratic(curvature, slope, low, high)
-    # it stops when the projected slope is 1e-4 of the slope's sum
+    # a Newton step may stop where the projected slope is 1e-4 of the slope's sum
+    x = Quadratic(curvature).maximise(slope, low, high)
+    assert ((x >= low) & (x <= high)).all()
     assert quadratic(x, curvature, slope) >= best - 1e-3 * (abs(best) + 1e-12)
+    if not singular:
+        x, left = np.zeros(len(slope)), slope.copy()
+        coordinate_sweeps(curvature, low, high, x, left, 20_000, 1e-14)
+        assert ((x >= low) & (x <= high)).all()
+        assert left == pytest.approx(slope - curvature @ x, abs=1e-9)
+        assert quadratic(x, curvature, slope) >= best - 1e-9
 
 
 # ------------------------------------------------------------------ passes over the rows
@@ -259,34 +211,29 @@ def test_counting_and_scaling_passes():
     hist = np.zeros(4)
     kernels.count(code, weights, 10, 90, hist)
     assert hist == pytest.approx(np.bincount(code[10:90], weights=weights[10:90], minlength=4))
-    scaled, hist = weights.copy(), np.zeros(3)
-    kernels.scale_and_count(code, ratio, following, scaled, 10, 90, hist)
-    expected = weights.copy()
-    expected[10:90] *= ratio[code[10:90]]
-    assert scaled == pytest.approx(expected)
-    assert hist == pytest.approx(np.bincount(following[10:90], weights=expected[10:90], minlength=3))
-    added, hist = weights.copy(), np.zeros(3)
-    kernels.scale_add_and_count(code, ratio, extra, following, added, 10, 90, hist)
-    expected[10:90] += extra[code[10:90]]
-    assert added == pytest.approx(expected)
-    assert hist == pytest.approx(np.bincount(following[10:90], weights=expected[10:90], minlength=3))
+    for added in (None, extra):
+        scaled, hist, expected = weights.copy(), np.zeros(3), weights.copy()
+        expected[10:90] *= ratio[code[10:90]]
+        if added is None:
+            kernels.scale_and_count(code, ratio, following, scaled, 10, 90, hist)
+        else:
+            kernels.scale_add_and_count(code, ratio, added, following, scaled, 10, 90, hist)
+            expected[10:90] += added[code[10:90]]
+        assert scaled == pytest.approx(expected)
+        assert hist == pytest.approx(np.bincount(following[10:90], weights=expected[10:90], minlength=3))
 
 
 def test_systematic_sample_takes_rows_in_proportion():
     generator = np.random.default_rng(4)
     rows, number = 3000, 500
     code = generator.integers(0, 5, rows).astype(np.uint8)[None, :]
-    scores = np.array([1.0, 2.0, 0.5, 4.0, 1.0])
-    weights = generator.random(rows)
-    shifts = np.array([0.0, -1.0, 2.0])
-    q = weights * np.exp(np.repeat(shifts, kernels.TILE)[:rows] - 2.0)
-    chance = q * scores[code[0]]
-    scale, found = np.empty(3), np.empty(rows)
-    kernels.chances(code, np.array([0, 5]), scores, weights, shifts, 2.0, scale, found)
+    scores, weights, shifts = np.array([1.0, 2.0, 0.5, 4.0, 1.0]), generator.random(rows), np.array([0.0, -1.0, 2.0])
+    expected = weights * np.exp(np.repeat(shifts, kernels.TILE)[:rows] - 2.0) * scores[code[0]]
+    scale, chance = np.empty(3), np.empty(rows)
+    kernels.chances(code, np.array([0, 5]), scores, weights, shifts, 2.0, scale, chance)
     assert scale == pytest.approx(np.exp(shifts - 2.0))
-    assert found == pytest.approx(chance)
-    taken = systematic(found, number, 0.5)
+    assert chance == pytest.approx(expected)
+    taken = systematic(chance, number, 0.5)
     assert len(taken) == number
     assert (np.diff(taken) >= 0).all()
-    wanted = number * chance / chance.sum()
-    assert np.abs(np.bincount(taken, minlength=rows) - wanted).max() < 1.0
+    assert np.abs(np.bincount(taken, minlength=rows) - number * expected / expected.sum()).max() < 1.0

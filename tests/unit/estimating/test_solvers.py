@@ -1,4 +1,4 @@
-"""The choice of a solver, and Newton's method on tables that are mostly out of reach."""
+"""The choice of a solver, and what solvers find on tables that are mostly out of reach."""
 
 from itertools import combinations
 
@@ -10,68 +10,71 @@ from prade.core.errors import EstimationError
 from prade.data.public.joint import Prior
 from prade.estimating import solvers
 from prade.estimating.base import check
-from prade.estimating.estimate import Status
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
-from prade.estimating.solvers import LBFGSB, Tolerance
+from prade.estimating.solvers import LBFGSB, BlockAscent, Newton, QuasiNewton, Tolerance, best_solver, climb
 from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 60, "b": 60, "c": 4})
 PAIRS = Workload.marginals(SCHEMA, [("a", "b"), ("b", "c")])
 
 
-def diagonal(rows=3000, seed=0):
+def diagonal(rows=3000):
     """b is a, or next to it: of 3,600 cells of the pair less than 180 can be reached."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     a = generator.integers(0, 60, rows)
     b = np.clip(a + generator.integers(-1, 2, rows), 0, 59)
     return Prior(SCHEMA, {"a": a, "b": b, "c": generator.integers(0, 4, rows)}, generator.exponential(size=rows))
 
 
-def answers(prior, law, seed=1):
-    generator = np.random.default_rng(seed)
-    found = []
-    for part, share in zip(PAIRS, PAIRS.answer(prior), strict=True):
-        told = 1000 * share * generator.gamma(5, 0.2, len(share)) + generator.normal(0, 3, len(share))
-        found.append(Measurement(part, told, 3.0, law=law))
-    return found
+PRIOR = diagonal()
+LAYOUT = Layout(PRIOR, PAIRS)
 
 
-def test_newton_is_chosen_by_the_cells_that_can_be_reached(monkeypatch):
-    prior = diagonal()
-    layout = Layout(prior, PAIRS)
-    reachable = int(layout.reachable.sum())
-    assert reachable < 500 < solvers.MOST_CELLS_FOR_NEWTON < layout.n_cells
-    noisy = answers(prior, "laplace")
-    assert MAP(n0=100).fit(prior, noisy, 1000).report.settings["solver"] == "Newton"
-    monkeypatch.setattr(solvers, "MOST_CELLS_FOR_NEWTON", reachable - 1)
-    assert MAP(n0=100).fit(prior, noisy, 1000).report.settings["solver"] == "BlockAscent"
-    # a square makes the dual smooth
-    assert MAP(n0=100, loss="squared").fit(prior, noisy, 1000).report.settings["solver"] == "QuasiNewton"
-    exact = [*noisy[1:], Measurement(noisy[0].part, noisy[0].counts, 0.0)]
-    assert MAP(n0=100, loss="squared").fit(prior, exact, 1000).report.settings["solver"] == "BlockAscent"
+def answers(law):
+    generator = np.random.default_rng(1)
+    return [
+        Measurement(part, 1000 * share * generator.gamma(5, 0.2, len(share)) + generator.normal(0, 3, len(share)), 3.0)
+        if law == "laplace"
+        else Measurement(part, 1000 * share + generator.normal(0, 3, len(share)), 3.0, law)
+        for part, share in zip(PAIRS, PAIRS.answer(PRIOR), strict=True)
+    ]
 
 
-@pytest.mark.parametrize("limit", [None, 0.5])
-def test_sweeps_and_quasi_newton_steps_find_what_newton_finds(limit, monkeypatch):
-    prior = diagonal()
-    noisy = answers(prior, "gaussian")
-    how = {"n0": 100, "tolerance": 1e-9, "limit": limit}
-    newton = MAP(**how).fit(prior, noisy, 1000)
-    monkeypatch.setattr(solvers, "MOST_CELLS_FOR_NEWTON", 0)
-    found = MAP(**how).fit(prior, noisy, 1000)
-    assert found.report.settings["solver"] == "QuasiNewton"
-    assert found.status == newton.status == Status.CONVERGED
-    assert found.report.objective == pytest.approx(newton.report.objective, rel=1e-8)
-    np.testing.assert_allclose(found.weights, newton.weights, atol=1e-6)
+def dual_of(measured, **settings):
+    return MAP(**settings).problem(check(PRIOR, measured, 1000, LAYOUT), 100)
+
+
+def test_newton_is_chosen_by_the_cells_that_can_be_reached():
+    reachable = int(LAYOUT.reachable.sum())
+    assert reachable < 500 < solvers.MOST_CELLS_FOR_NEWTON < LAYOUT.n_cells
+    noisy = answers("laplace")
+    exact = [*noisy[1:], Measurement(noisy[0].part, noisy[0].counts, 0.0)][::-1]
+    assert isinstance(best_solver(dual_of(noisy), Tolerance()), Newton)
+    for measured, loss, kind in (
+        (noisy, "noise", BlockAscent),
+        (noisy, "squared", QuasiNewton),  # a square makes the dual smooth
+        (exact, "squared", BlockAscent),
+    ):
+        assert isinstance(best_solver(dual_of(measured, loss=loss), Tolerance(), reachable - 1), kind)
+
+
+@pytest.mark.parametrize(("law", "limit"), [("gaussian", None), ("gaussian", 0.5), ("laplace", None)])
+def test_all_find_the_same_optimum(law, limit):
+    dual = dual_of(answers(law), limit=limit)
+    tolerance = Tolerance(relative=1e-9)
+    others = [BlockAscent()] if law == "laplace" else [BlockAscent(), QuasiNewton(finish=LBFGSB(good_enough=tolerance))]
+    newton, reason = climb(dual, Newton(), tolerance, max_steps=500)
+    assert reason == "converged"
+    for solver in others:
+        state, reason = climb(dual, solver, tolerance, max_steps=2000)
+        assert reason == "converged"
+        assert state.certificate.objective == pytest.approx(newton.certificate.objective, rel=1e-8)
+        np.testing.assert_allclose(state.tilted.normalised(), newton.tilted.normalised(), atol=1e-6)
 
 
 def test_a_step_ends_where_the_certificate_is_good_enough():
-    prior = diagonal()
-    layout = Layout(prior, PAIRS)
-    noisy = answers(prior, "gaussian")
-    dual = MAP(n0=100).problem(check(prior, noisy, 1000, layout), 100)
-    wanted = Tolerance(relative=1e-2)
+    dual, wanted = dual_of(answers("gaussian")), Tolerance(relative=1e-2)
     start = solvers.state_at(dual, dual.start(), 1.0)
     early, late = (LBFGSB(good_enough=each).step(dual, start) for each in (wanted, None))
     assert wanted.met(early.certificate)
@@ -80,42 +83,26 @@ def test_a_step_ends_where_the_certificate_is_good_enough():
 
 
 def test_trust_multiplies_the_automatic_n0():
-    prior = diagonal()
-    noisy = answers(prior, "gaussian")
-    once, thrice = (MAP(trust=trust).fit(prior, noisy, 1000).report for trust in (1.0, 3.0))
+    noisy = answers("gaussian")
+    once, thrice = (MAP(trust=trust).fit(PRIOR, noisy, 1000).report for trust in (1.0, 3.0))
     assert thrice.settings["n0"] == pytest.approx(3 * once.settings["n0"])
     assert thrice.kl < once.kl
-    assert MAP(n0=7, trust=3.0).fit(prior, noisy, 1000).report.settings["n0"] == 7
+    assert MAP(n0=7, trust=3.0).fit(PRIOR, noisy, 1000).report.settings["n0"] == 7
     for wrong in (0, -1, float("inf"), float("nan")):
         with pytest.raises(EstimationError, match="trust is"):
             MAP(trust=wrong)
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_newton_and_block_ascent_agree_where_most_cells_are_out_of_reach(law):
-    prior = diagonal()
-    noisy = answers(prior, law)
-    newton, block = (
-        MAP(n0=100, solver=solver, tolerance=1e-11, max_steps=2000).fit(prior, noisy, 1000)
-        for solver in ("newton", "block")
-    )
-    assert newton.report.status.value == block.report.status.value == "converged"
-    assert newton.report.objective == pytest.approx(block.report.objective, rel=1e-8)
-    assert np.allclose(newton.weights, block.weights, atol=1e-6)
-
-
 def test_the_curvature_of_reachable_cells_is_a_part_of_the_whole():
-    layout = Layout(diagonal(), PAIRS)
-    within = np.flatnonzero(layout.reachable)
-    narrow = layout.bundles.only(within)
-    assert narrow.n_cells == len(within) < layout.n_cells
-    tilted = layout.evaluate(np.zeros(layout.n_cells))
-    whole = layout.bundles.covariance(tilted, layout.rows, offset=0.5)
+    within = np.flatnonzero(LAYOUT.reachable)
+    narrow = LAYOUT.bundles.only(within)
+    assert narrow.n_cells == len(within) < LAYOUT.n_cells
+    tilted = LAYOUT.evaluate(np.zeros(LAYOUT.n_cells))
     fewer = solvers.replace(tilted, masses=tilted.masses[within])
-    assert np.allclose(narrow.covariance(fewer, layout.rows, offset=0.5), whole[np.ix_(within, within)], atol=1e-15)
-    sampled = narrow.covariance(fewer, 500, offset=0.5)
-    assert np.allclose(sampled, layout.bundles.covariance(tilted, 500, offset=0.5)[np.ix_(within, within)], atol=1e-15)
-    assert not np.any(np.delete(whole, within, axis=0))
+    for rows in (LAYOUT.rows, 500):
+        whole = LAYOUT.bundles.covariance(tilted, rows, offset=0.5)
+        assert np.allclose(narrow.covariance(fewer, rows, offset=0.5), whole[np.ix_(within, within)], atol=1e-15)
+        assert not np.any(np.delete(whole, within, axis=0))
 
 
 def test_block_ascent_climbs_through_hundreds_of_bundles():
@@ -130,11 +117,10 @@ def test_block_ascent_climbs_through_hundreds_of_bundles():
 
     prior, other = (Prior.from_table(schema, table(tilt)) for tilt in (-0.2, 0.2))
     pairs = Workload.marginals(schema, list(combinations(schema.coded, 2)))
-    assert len(Layout(prior, pairs).bundles) == 190
-    wanted = [
-        Measurement(part, rows * share, 1.0, "gaussian") for part, share in zip(pairs, pairs.answer(other), strict=True)
-    ]
-    found = MAP(n0=10, solver="block", limit=5.0, max_steps=3).fit(prior, wanted, rows)
-    dual = [each.objective - each.gap for each in found.report.trace]
+    layout = Layout(prior, pairs)
+    assert len(layout.bundles) == 190
+    wanted = [Measurement(part, rows * y, 1.0, "gaussian") for part, y in zip(pairs, pairs.answer(other), strict=True)]
+    estimate = MAP(n0=10, solver="block", limit=5.0, max_steps=3).fit(prior, wanted, rows, layout=layout)
+    dual = [each.objective - each.gap for each in estimate.report.trace]
     assert len(dual) == 4
     assert (np.diff(dual) > 0).all()
