@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import sqlite3
-import stat
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.file import Chain
 from prade.privacy.protection import Unit
-from worlds.processes import driven
+from worlds.processes import driven, not_writable
 
 UNIT = Unit(max_rows=2)
 
@@ -388,24 +387,6 @@ print(given)
 
 
 # ---------------------------------------------------------------- what may not be written
-
-
-@contextmanager
-def not_writable(*paths: Path) -> Iterator[None]:
-    """Take away the right to write; from the administrator too, who could ignore it."""
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
-    administrator = os.geteuid() == 0
-    for path in paths:
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    if administrator:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if administrator:
-            os.seteuid(0)
-        for path, mode in modes.items():
-            path.chmod(mode)
 
 
 @pytest.fixture

@@ -170,64 +170,6 @@ print(*overtaken)
     assert overtaken[6] == 5, "all of them met after the reservation, which one paid and five resumed"
 
 
-def test_an_entry_that_is_given_back_while_rows_are_counted(drive: Drive) -> None:
-    """Its run may not draw noise: it says so, or returns what another run has paid for anew in the meantime."""
-    worlds = drive(
-        """
-def work():
-    at("measure.counted", stop)
-    if not overtaken:
-        message = said(world.measure_and_tell)
-        assert "was given back" in message and "so it may not draw noise" in message, message
-    else:
-        found = world.measure_and_tell()
-        assert numbers(found.noisy) == numbers(Release.load(world.place).noisy)
-
-worlds = 0
-for overtaken in (False, True):
-    world = World(f"w-{overtaken}")
-    child = forked(work)
-    assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
-    world.ledger.give_back(1, "it takes too long")
-    first = numbers(world.measure().noisy) if overtaken else None
-    os.kill(child, signal.SIGCONT)
-    assert ended(child) == 0
-    assert not world.drawn.exists() and not world.sealed()
-    assert numbers(world.measure().noisy) == first or not overtaken
-    assert [entry.state for entry in world.ledger.entries("people")] == ["returned", "committed"]
-    assert world.ledger.remaining("people") == world.cap - TOWN_PLAN.budget
-    world.clean()
-    worlds += 1
-print(worlds)
-"""
-    )
-    assert worlds == [2]
-
-
-def test_the_last_of_the_budget(drive: Drive) -> None:
-    """Five plans, a cap that affords one: one is measured, four cost nothing and leave nothing."""
-    races = drive(
-        """
-counted = []
-for meet in (None, "measure.prepared"):
-    world = World(str(meet), cap="3/2")
-    acts = [
-        lambda towns=towns: measure(town_plan(*towns), IN_TOWNS, world.home / f"release-{towns}", world.ledger)
-        for towns in ("a", "ab", "abc", "abcd", "abcde")
-    ]
-    returned, refused = race(*acts, meet=meet)
-    assert all("epsilon = 0.5 (pure differential privacy) left of" in text for text in refused), refused
-    (entry,) = world.ledger.entries("people")
-    assert entry.state == "committed"
-    (release,) = [path for path in world.home.iterdir() if path.name != "budget.ledger"]
-    assert Release.load(release).plan.hash == entry.plan_hash
-    counted += [len(returned), len(refused)]
-print(*counted)
-"""
-    )
-    assert races == [1, 4, 1, 4]
-
-
 def test_a_run_is_overtaken_while_it_finishes(drive: Drive) -> None:
     """A run stands still after its counts are saved; a second one finishes them; both give the same numbers."""
     paid = drive(

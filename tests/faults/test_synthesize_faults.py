@@ -14,13 +14,9 @@ WORLD = """
 import numpy as np
 import pyarrow as pa
 from prade import Ask, Column, Level, Schema, Workload
-from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.estimates import kept_estimates
-from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-from prade.release.derived_files import ESTIMATES
+from prade.estimating.levels.estimates import Estimates, kept_estimates
+from prade.release.derived_files import ESTIMATES, KEPT_ESTIMATES, is_kept
 from prade.data.public.public import Public
-from prade.release.derived_files import ESTIMATES
-from prade.data.public import Public
 from prade.pipeline import sample
 from worlds.plans import ledger_for, plan_of
 from worlds.survey import AGE, PLACE, SEX, STATE
@@ -143,34 +139,3 @@ print(kills, kept)
 """
     )
     assert (kills, kept) == (14, 6)
-
-
-def test_killed_at_any_moment(drive: Drive) -> None:
-    """SIGKILL at moments that nobody chose, twice in a row in the same folder."""
-    kills, kinds = drive(
-        WORLD
-        + """
-moments = random.Random(11)
-start = time.monotonic()
-assert ended(forked(lambda: make(fresh("timed")))) == 0
-whole_time = time.monotonic() - start
-kills, kinds = 0, set()
-for number in range(100):
-    where = fresh(f"moment-{number}")
-    for _ in range(2):
-        child = forked(lambda: make(where))
-        time.sleep(moments.uniform(0, whole_time))
-        os.kill(child, signal.SIGKILL)
-        if ended(child) == -signal.SIGKILL:
-            kills += 1
-            whole_time *= 1.05  # it may be slower than it was
-        else:
-            whole_time *= 0.9  # it is faster than it was
-    kinds.add(recovered(where))
-    if kills >= 24 and len(kinds) == 2:
-        break
-print(kills, len(kinds))
-"""
-    )
-    assert kills >= 24
-    assert kinds == 2, "all kills fell before, or all after the estimates were kept: the test shows little"

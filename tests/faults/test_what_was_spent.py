@@ -159,6 +159,25 @@ def test_a_run_whose_entry_is_used_up_while_it_counts_says_what_became_of_it(
     assert (entry.state, entry.failures) == (happens, ())
 
 
+def test_a_run_whose_entry_is_given_back_and_paid_anew_returns_the_release_of_that_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, count, other = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), Counting.run, []
+
+    def slow(self: Counting) -> object:
+        if not other:
+            ledger.give_back(1, "it takes too long")
+            other.append(None)
+            other[0] = run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+        return count(self)
+
+    monkeypatch.setattr(Counting, "run", slow)
+    release = run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    assert [part.tolist() for part in release.noisy[0]] == [part.tolist() for part in other[0].noisy[0]]
+    assert [entry.state for entry in ledger.entries("people")] == ["returned", "committed"]
+    assert {path.name for path in tmp_path.iterdir()} == {"people.ledger", "release"}
+
+
 def test_a_ledger_that_fails_before_noise_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No noise is drawn; the failure is on record as soon as the ledger can be written again."""
     ledger = ledger_for(TOWN_PLAN, tmp_path / "people.ledger")

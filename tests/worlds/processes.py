@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from prade.core.errors import PradeError
@@ -35,6 +38,24 @@ def driven(code: str, folder: Path, *wrapper: str) -> list[int]:
     )
     assert done.returncode == 0, done.stderr
     return [int(number) for number in done.stdout.split()]
+
+
+@contextmanager
+def not_writable(*paths: Path) -> Iterator[None]:
+    """Take away the right to write; from the administrator too, who could ignore it."""
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
+    administrator = os.geteuid() == 0
+    for path in paths:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    if administrator:
+        os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        if administrator:
+            os.setresuid(0, 0, 0)
+        for path, mode in modes.items():
+            path.chmod(mode)
 
 
 # ---------------------------------------------------------------- for drivers
