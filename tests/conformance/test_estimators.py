@@ -188,11 +188,10 @@ def test_gap_and_objective(estimator, estimate, measurements):
     assert report.trace[-1].gap == report.gap
 
 
-def test_trace_climbs(estimator, estimate):
-    steps = [row.step for row in estimate.report.trace]
-    assert steps == sorted(set(steps))
-    passes = [row.passes for row in estimate.report.trace]
-    assert passes == sorted(passes)
+def test_trace_climbs(estimate):
+    steps, passes = zip(*((row.step, row.passes) for row in estimate.report.trace), strict=True)
+    assert list(steps) == sorted(set(steps))
+    assert list(passes) == sorted(passes)
     assert passes[0] > 0
 
 
@@ -204,8 +203,7 @@ def test_same_result_with_a_layout_and_twice(estimator, estimate, prior, measure
     for again in (
         estimator.fit(prior, measurements, TOTAL, layout=layout),
         estimator.fit(prior, measurements, TOTAL, layout=layout),
-        estimator.fit(prior, tuple(measurements), int(TOTAL)),
-        estimator.fit(prior, measurements, np.float64(TOTAL)),
+        estimator.fit(prior, tuple(measurements), np.float64(TOTAL)),
     ):
         assert again.weights.tobytes() == estimate.weights.tobytes()
         assert settled(again.report) == settled(estimate.report)
@@ -255,10 +253,10 @@ def test_saved_and_loaded_is_the_same(estimate, tmp_path):
 # ------------------------------------------------------------------ sampling
 
 
-@pytest.mark.parametrize("n", [1, 7, 1000, 12_345])
+@pytest.mark.parametrize("n", [0, 7, 12_345])
 def test_sample_is_systematic_and_reproducible(estimate, n):
     drawn = estimate.sample(n, seed=3)
-    assert len(drawn) == n
+    assert (len(drawn), drawn.columns) == (n, estimate.columns)
     index = {row: i for i, row in enumerate(zip(*(c.tolist() for c in estimate.codes.values()), strict=True))}
     times = np.zeros(len(estimate))
     for row in zip(*(drawn.codes[name].tolist() for name in estimate.columns), strict=True):
@@ -269,12 +267,6 @@ def test_sample_is_systematic_and_reproducible(estimate, n):
     assert all(again.codes[name].tolist() == drawn.codes[name].tolist() for name in estimate.columns)
     if n > 100:
         assert any(other.codes[name].tolist() != drawn.codes[name].tolist() for name in estimate.columns)
-
-
-def test_sample_of_nothing_and_of_less(estimate):
-    empty = estimate.sample(0, seed=0)
-    assert len(empty) == 0
-    assert empty.columns == estimate.columns
     with pytest.raises(EstimationError, match="n is -1"):
         estimate.sample(-1, seed=0)
 
@@ -283,31 +275,23 @@ def test_sample_of_nothing_and_of_less(estimate):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_many_groups_are_the_same_as_one_by_one_in_order(estimator, prior, threads):
+def test_many_groups_are_the_same_as_one_by_one_in_order_and_an_error_comes_after_those_before_it(
+    estimator, prior, threads
+):
     layout = Layout(prior, Workload(SCHEMA, PARTS))
-    groups = [(noisy(prior, seed), TOTAL + seed) for seed in range(5)]
-    found = list(fit_many(estimator, prior, (group for group in groups), layout=layout, threads=threads))
-    assert [e.report.total for e in found] == [total for _, total in groups]
-    for estimate, (measured, total) in zip(found, groups, strict=True):
-        alone = estimator.fit(prior, measured, total, layout=layout)
+    groups = [(noisy(prior, seed), TOTAL + seed if seed < 3 else -1.0) for seed in range(5)]
+    estimates = fit_many(estimator, prior, (group for group in groups), layout=layout, threads=threads)
+    for measured, total in groups[:3]:
+        estimate, alone = next(estimates), estimator.fit(prior, measured, total, layout=layout)
+        assert estimate.report.total == total
         assert estimate.weights.tobytes() == alone.weights.tobytes()
         assert settled(estimate.report) == settled(alone.report)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_an_error_in_one_group_reaches_the_caller_after_those_before_it(estimator, prior, threads):
-    layout = Layout(prior, Workload(SCHEMA, PARTS))
-    groups = [(noisy(prior, seed), -1.0 if seed == 2 else TOTAL) for seed in range(5)]
-    estimates = fit_many(estimator, prior, iter(groups), layout=layout, threads=threads)
-    assert next(estimates).report.total == TOTAL
-    assert next(estimates).report.total == TOTAL
     with pytest.raises(EstimationError, match="total is -1"):
         next(estimates)
 
 
 def test_many_groups_are_taken_from_the_generator_as_they_are_needed(prior):
-    layout = Layout(prior, Workload(SCHEMA, PARTS))
-    taken = []
+    layout, taken = Layout(prior, Workload(SCHEMA, PARTS)), []
 
     def groups():
         for seed in range(50):
@@ -324,80 +308,72 @@ def test_many_groups_are_taken_from_the_generator_as_they_are_needed(prior):
 # ------------------------------------------------------------------ refusals, before any work
 
 
-@pytest.mark.parametrize("total", [0, -5.0, np.nan, np.inf, -np.inf])
-def test_impossible_totals(estimator, prior, measurements, total):
-    with pytest.raises(EstimationError, match=r"total is .*positive.*raised to 1"):
-        estimator.fit(prior, measurements, total)
+def of(part) -> list[Measurement]:
+    return [Measurement(part, [1] * part.n_cells, 1.0)]
 
 
-def test_no_measurements(estimator, prior):
-    with pytest.raises(EstimationError, match="no measurements: give at least one"):
-        estimator.fit(prior, [], TOTAL)
-
-
-def test_unknown_columns(estimator, prior):
-    other = Schema.from_mbi({"a": 3, "zebra": 2})
-    with pytest.raises(WorkloadError, match="zebra"):
-        estimator.fit(prior, [Measurement(Marginal.of(other, ["zebra"]), [1, 2], 1.0)], TOTAL)
-    narrow = Prior.from_joint(Prior.uniform(SCHEMA, ["a", "b"]))
-    with pytest.raises(DataError, match=r"'c' is not among the coded columns \(a, b\); encode it or leave"):
-        estimator.fit(narrow, [Measurement(Marginal.of(SCHEMA, ["c"]), [1, 2], 1.0)], TOTAL)
-
-
-def test_part_of_another_schema(estimator, prior):
-    other = Schema.from_mbi({"a": 5})
-    with pytest.raises(WorkloadError, match="made for 5 codes in column 'a'"):
-        estimator.fit(prior, [Measurement(Marginal.of(other, ["a"]), [1] * 5, 1.0)], TOTAL)
-
-
-def test_layout_of_another_prior_or_other_parts(estimator, prior, measurements):
-    twin = Prior(SCHEMA, prior.codes, prior.weights)
-    for layout in (
-        Layout(twin, Workload(SCHEMA, PARTS)),
-        Layout(prior, Workload(SCHEMA, PARTS[::-1])),
-        Layout(prior, Workload(SCHEMA, PARTS[:2])),
-    ):
-        with pytest.raises(EstimationError, match=r"another prior or other parts.*Layout\(prior, workload\)"):
-            estimator.fit(prior, measurements, TOTAL, layout=layout)
+@pytest.mark.parametrize(
+    ("fit", "words"),
+    [
+        *(
+            (lambda e, p, m, total=each: e.fit(p, m, total), r"total is .*positive")
+            for each in (0, -5.0, np.nan, np.inf)
+        ),
+        (lambda e, p, m: e.fit(p, [], TOTAL), "no measurements: give at least one"),
+        (lambda e, p, m: e.fit(p, of(Marginal.of(Schema.from_mbi({"zebra": 2}), ["zebra"])), TOTAL), "zebra"),
+        (
+            lambda e, p, m: e.fit(p, of(Marginal.of(Schema.from_mbi({"a": 5}), ["a"])), TOTAL),
+            "made for 5 codes in .*'a'",
+        ),
+        (
+            lambda e, p, m: e.fit(Prior.from_joint(Prior.uniform(SCHEMA, ["a", "b"])), of(PARTS[2]), TOTAL),
+            r"'c' is not among the coded columns \(a, b\); encode it or leave",
+        ),
+        *(
+            (
+                lambda e, p, m, same=same, parts=parts: e.fit(
+                    p,
+                    m,
+                    TOTAL,
+                    layout=Layout(p if same else Prior(SCHEMA, p.codes, p.weights), Workload(SCHEMA, parts)),
+                ),
+                r"another prior or other parts.*Layout\(prior, workload\)",
+            )
+            for same, parts in ((False, PARTS), (True, PARTS[::-1]), (True, PARTS[:2]))
+        ),
+    ],
+)
+def test_what_cannot_be_fitted(estimator, prior, measurements, fit, words):
+    with pytest.raises((EstimationError, WorkloadError, DataError), match=words):
+        fit(estimator, prior, measurements)
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: MAP(n0=0), ["n0 is 0", "positive number of rows", "'auto'"]),
-        (lambda: MAP(n0=-3.0), ["n0 is -3.0"]),
-        (lambda: MAP(n0=np.nan), ["n0 is nan"]),
-        (lambda: MAP(n0=np.inf), ["n0 is inf"]),
-        (lambda: MAP(n0="lots"), ["n0 is 'lots'"]),
-        (lambda: MAP(loss="absolute"), ["loss is 'absolute'", "'noise' or 'squared'"]),
-        (lambda: MAP(solver="sgd"), ["solver is 'sgd'", "'newton'", "'block'", "'lbfgs'"]),
-        (lambda: MAP(tolerance=-1.0), ["tolerance"]),
-        (lambda: MAP(tolerance=np.nan), ["tolerance"]),
-        (lambda: MAP(max_steps=-1), ["max_steps"]),
-        (lambda: TwoStage(tolerance=-1.0), ["tolerance"]),
-        (lambda: TwoStage(max_steps=-1), ["max_steps"]),
-        (lambda: IDE(steps=-1), ["steps is -1", "0 or more"]),
-        (lambda: IDE(steps=2.5), ["steps is 2.5", "whole number"]),
-        (lambda: IDE(order="sorted"), ["order is 'sorted'", "'random', 'cyclic'"]),
-        (lambda: IDE(projection="l3"), ["projection is 'l3'", "'least-kl' or 'euclidean'"]),
+        *(
+            (lambda n0=each: MAP(n0=n0), "n0 is .*positive number of rows")
+            for each in (0, -3.0, np.nan, np.inf, "lots")
+        ),
+        (lambda: MAP(loss="absolute"), "loss is 'absolute'.*'noise' or 'squared'"),
+        (lambda: MAP(solver="sgd"), "solver is 'sgd'.*'newton'.*'block'.*'lbfgs'"),
+        *((lambda kind=kind: kind(tolerance=-1.0), "tolerance") for kind in (MAP, TwoStage)),
+        *((lambda kind=kind: kind(max_steps=-1), "max_steps") for kind in (MAP, TwoStage)),
+        (lambda: IDE(steps=-1), "steps is -1.*0 or more"),
+        (lambda: IDE(steps=2.5), "steps is 2.5.*whole number"),
+        (lambda: IDE(order="sorted"), "order is 'sorted'.*'random', 'cyclic'"),
+        (lambda: IDE(projection="l3"), "projection is 'l3'.*'least-kl' or 'euclidean'"),
     ],
 )
 def test_bad_settings(make, words):
-    with pytest.raises(EstimationError) as refused:
+    with pytest.raises(EstimationError, match=words):
         make()
-    for word in words:
-        assert word in str(refused.value)
 
 
-@pytest.mark.parametrize("order", [[], [0, 5], [-1], [0.5]])
+@pytest.mark.parametrize("order", [[], [0, 5], [0.5]])
 def test_bad_order_of_parts(prior, measurements, order):
     with pytest.raises(EstimationError, match="part numbers from 0 to 4"):
         IDE(order=order).fit(prior, measurements, TOTAL)
-
-
-@pytest.mark.parametrize("n0", [np.int64(30), np.float32(30.0), np.float64(30.0), 30])
-def test_n0_may_be_any_kind_of_number(prior, measurements, n0):
-    assert MAP(n0=n0).fit(prior, measurements, TOTAL).report.settings["n0"] == 30.0
 
 
 # ------------------------------------------------------------------ hopeless and half hopeless
@@ -433,7 +409,7 @@ def test_hopeless_answers_give_the_prior_and_say_so(estimator, measured):
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
-@pytest.mark.parametrize("scale", [10.0, 1.0, 0.1, 0.01])
+@pytest.mark.parametrize("scale", [10.0, 1.0, 0.01])
 @pytest.mark.parametrize("name", ["map-newton", "map-block", "map-lbfgs", "map-squared", "two-stage"])
 def test_an_unreachable_cell_does_not_spoil_the_certificate(name, law, scale):
     """Its multiplier moves no row: whatever it costs is a constant, and the rest can be solved to the end."""
@@ -446,26 +422,18 @@ def test_an_unreachable_cell_does_not_spoil_the_certificate(name, law, scale):
         assert estimate.report.gap <= 1e-4 * estimate.report.objective
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_an_unreachable_cell_of_a_table_of_ordinary_size(law):
-    """10,000 rows, noise of scale 1, a prior worth 30 rows: nothing about this is extreme."""
-    measured = [Measurement(Marginal.of(FAR, ["a"]), [3000, 6800, 200], 1.0, law)]
-    estimate = MAP(n0=30.0).fit(far_prior(), measured, 10_000)
-    assert estimate.status is Status.CONVERGED
-
-
 @pytest.mark.parametrize("name", ["map-newton", "map-block", "map-lbfgs"])
-@pytest.mark.parametrize(("total", "n0"), [(1_000, 30.0), (10_000, 30.0), (100_000, 30.0)])
-def test_gaussian_answers_that_do_not_add_up_to_the_total(name, total, n0):
+@pytest.mark.parametrize("total", [1_000, 100_000])
+def test_gaussian_answers_that_do_not_add_up_to_the_total(name, total):
     """Noisy counts never do: five too many, shared out by the multipliers' common part, which can be any number."""
     part = Marginal.of(FAR, ["b"])
     measured = [Measurement(part, [0.3 * total, 0.7 * total + 5], 1.0, "gaussian")]
-    estimate = MAP(n0=n0, solver=ESTIMATORS[name].solver, tolerance=1e-6).fit(far_prior(), measured, total)
+    estimate = MAP(n0=30.0, solver=ESTIMATORS[name].solver, tolerance=1e-6).fit(far_prior(), measured, total)
 
     def objective(share):
         kl = share * np.log(share / 0.6) + (1 - share) * np.log((1 - share) / 0.4)
         misfit = (total * share - measured[0].counts[0]) ** 2 + (total * (1 - share) - measured[0].counts[1]) ** 2
-        return n0 * kl + misfit / 2
+        return 30 * kl + misfit / 2
 
     best = minimize_scalar(objective, bounds=(0.2, 0.4), method="bounded", options={"xatol": 1e-12})
     # a quasi-Newton method may run out of digits near the end of so steep a valley, and says so
@@ -510,7 +478,9 @@ def test_gaussian_answers_of_a_large_table(name, sigma):
     assert estimate.status in allowed
 
 
-def test_exact_answers_that_cannot_hold_are_refuted():
+def test_exact_answers_that_cannot_hold_are_refuted(monkeypatch):
+    """Without the linear programme, which on a census takes seconds where the proof takes a pass."""
+    monkeypatch.setattr("prade.estimating.base.smallest_radius", lambda *_: pytest.fail("asked again"))
     prior = far_prior()
     measured = [Measurement(Marginal.of(FAR, ["a"]), [30, 30, 0], 0.0)]
     for name in ("map-newton", "map-block", "map-lbfgs"):
@@ -560,22 +530,6 @@ def test_the_others_stay_where_the_prior_has_mass_on_the_full_domain_too(name):
     assert there.project(["a", "b"]) == pytest.approx(here.project(["a", "b"]), abs=1e-9)
     assert there.report.unreachable == pytest.approx(0.1)
     assert there.status is here.status
-
-
-def test_what_the_climb_has_proved_impossible_is_not_put_to_the_linear_programme(monkeypatch):
-    """On a census the linear programme takes seconds where the proof takes a pass."""
-
-    def refuse(*_):
-        raise AssertionError("asked again")
-
-    monkeypatch.setattr("prade.estimating.base.smallest_radius", refuse)
-    schema = Schema.from_mbi({"a": 2, "b": 2})
-    prior = Prior.from_table(schema, {"a": [0, 1], "b": [0, 1]})
-    answers = [
-        Measurement(Marginal.of(schema, ["a"]), [90, 10], 0.0),
-        Measurement(Marginal.of(schema, ["b"]), [10, 90], 0.0),
-    ]
-    assert MAP(n0=1.0).fit(prior, answers, 100).status is Status.UNREACHABLE
 
 
 @pytest.mark.parametrize("order", ["random", "cyclic"])

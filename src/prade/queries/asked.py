@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -57,11 +58,11 @@ def statistic_of(text: str, schema: Schema) -> Statistic | None:
     >>> statistic_of("median(AGE) where SEX == 2", schema).text
     'quantile(AGE, 0.5) where SEX == 2'
     """
-    found = _STATISTIC.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _STATISTIC.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         return None
-    kind, name = found["kind"].lower(), found["name"] or found["quoted"].replace("``", "`")
-    column = column_of(schema, name)
+    kind, name = match["kind"].lower(), match["name"] or match["quoted"].replace("``", "`")
+    column, where = column_of(schema, name), match["where"]
     if not column.numeric:
         numeric = [backticked(each.name) for each in schema if each.numeric]
         raise WorkloadError(
@@ -69,24 +70,16 @@ def statistic_of(text: str, schema: Schema) -> Statistic | None:
         )
     if column.dates and kind in ("mean", "sum"):
         raise WorkloadError(f"{shorten(text)!r}: {name} contains dates; ask for its median, a quantile or a histogram")
-    if (found["at"] is not None) != (kind == "quantile"):
+    if (match["at"] is not None) != (kind == "quantile") or (where is not None and not where.strip()):
         raise WorkloadError(f"{shorten(text)!r} is not a statistic; write {FORMS}")
-    if found["where"] is not None and not found["where"].strip():
-        raise WorkloadError(f"{shorten(text)!r} has no query after where; write e.g. where SEX == 2")
-    at = 0.5 if kind == "median" else math.nan if found["at"] is None else _share(text, found["at"])
-    where = None if found["where"] is None else found["where"].strip()
-    shown: dict[str, Kind] = {"mean": "mean", "sum": "sum", "histogram": "histogram"}
-    return Statistic(shown.get(kind, "quantile"), name, at, where)
-
-
-def _share(text: str, given: str) -> float:
-    try:
-        share = float(given)
-    except ValueError:
-        share = math.nan
-    if not 0 < share < 1:
-        raise WorkloadError(f"{shorten(text)!r}: a quantile is at a share between 0 and 1, as in quantile(WAGP, 0.9)")
-    return share
+    at = 0.5 if kind == "median" else math.nan
+    if kind == "quantile":
+        with suppress(ValueError):
+            at = float(match["at"])
+        if not 0 < at < 1:
+            raise WorkloadError(f"{shorten(text)!r}: a quantile is at a share from 0 to 1, as in quantile(WAGP, 0.9)")
+    kinds: dict[str, Kind] = {"mean": "mean", "sum": "sum", "histogram": "histogram"}
+    return Statistic(kinds.get(kind, "quantile"), name, at, None if where is None else where.strip())
 
 
 def asked_query(text: str, schema: Schema) -> Query:
@@ -96,13 +89,11 @@ def asked_query(text: str, schema: Schema) -> Query:
 
 def bracketing(text: str, schema: Schema) -> list[Query]:
     """Queries at the nearest edges instead: one for fewer rows and one for more, where there are such edges."""
-    found = []
+    queries = []
     for wider in (False, True):
-        try:
-            found.append(parse(text, schema, _at_edges(wider)))
-        except OffEdge:
-            continue
-    return found
+        with suppress(OffEdge):
+            queries.append(parse(text, schema, _at_edges(wider)))
+    return queries
 
 
 def _within_bounds(column: Column, symbol: str, value: Value, negated: bool) -> tuple[str, Value, Mask]:

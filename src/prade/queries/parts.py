@@ -90,42 +90,34 @@ class Cells(Part):
 
     def __init__(self, columns: Sequence[str], table: ArrayLike, n_cells: int, labels: Sequence[str] = ()) -> None:
         self.columns, self.n_cells = _column_names(columns), n_cells
-        what = f"the table over {', '.join(self.columns)}"
         if not whole(n_cells, 1) or n_cells > MAX_CELLS:
             raise WorkloadError(f"n_cells is {n_cells!r}; expected a whole number from 1 to {MAX_CELLS:,}")
         values = np.asarray(table)
-        if values.size == 0 or values.dtype.kind not in "iu":
-            raise WorkloadError(f"{what} must hold whole numbers, got {values.size} entries of type {values.dtype}")
-        if values.min() < 0 or values.max() > n_cells:
+        if not values.size or values.dtype.kind not in "iu" or values.min() < 0 or values.max() > n_cells:
             raise WorkloadError(
-                f"{what} has entries from {values.min()} to {values.max()}; expected cells from 0 to {n_cells - 1}, "
-                f"or {n_cells} for a row that is in no cell"
+                f"the table over {', '.join(self.columns)} must hold whole numbers from 0 to {n_cells}, the last of "
+                f"which means no cell; got {shorten(str(values))}"
             )
         self.table = values.ravel().astype(np.min_scalar_type(int(n_cells)), copy=True)
         self.table.flags.writeable = False
         self.covers = bool((self.table < n_cells).all())
         self.cell_labels = tuple(labels) or tuple(f"cell {cell}" for cell in range(n_cells))
         if len(self.cell_labels) != n_cells:
-            raise WorkloadError(
-                f"there are {len(labels)} labels for {n_cells} cells; give one per cell, or none at all"
-            )
+            raise WorkloadError(f"there are {len(labels)} labels for {n_cells} cells; give one per cell, or none")
 
     @property
     def name(self) -> str:
-        shown = f"{self.n_cells} cells" if self.n_cells > 1 else "1 cell"
         pieces = [*(repr(item).encode() for item in self._content()[:-1]), self.table.tobytes()]
         digest = hashlib.sha256(b"".join(len(piece).to_bytes(8, "little") + piece for piece in pieces)).hexdigest()[:12]
-        return f"{shown} on {' x '.join(map(backticked, self.columns))} #{digest}"
+        return f"{self.n_cells} cell{'s' * (self.n_cells > 1)} on {' x '.join(map(backticked, self.columns))} #{digest}"
 
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
         self.check(schema)
-        cells: NDArray[Any] = self.table[joint_codes(schema, codes, self.columns)]
-        return cells
+        return np.asarray(self.table[joint_codes(schema, codes, self.columns)])
 
     def inside(self, schema: Schema) -> Mask:
         self.check(schema)
-        inside: Mask = (self.table < self.n_cells).reshape(schema.shape(self.columns))
-        return inside
+        return (self.table < self.n_cells).reshape(schema.shape(self.columns))
 
     def labels(self, schema: Schema) -> list[str]:
         return list(self.cell_labels)
@@ -160,15 +152,15 @@ class Predicate(Part):
         if not queries or not all(isinstance(query, Query) for query in queries):
             raise WorkloadError(f"expected queries made by prade.queries.query.parse, got {shorten(repr(queries))}")
         if overlaps(queries).any():
-            texts = "; ".join(shorten(query.text) for query in queries[:4])
+            texts = shorten("; ".join(query.text for query in queries), 300)
             raise WorkloadError(
-                f"a row may satisfy two of the {len(queries)} queries of one part ({texts} ...); "
-                "use Workload.queries, which distributes them over as many parts as they need"
+                f"a row may satisfy two of the queries of one part ({texts}); use Workload.queries, which distributes "
+                "them over as many parts as they need"
             )
         sizes = _joint_sizes(queries)
-        small = len(queries) * math.prod(sizes.values()) <= MAX_ENUMERATED
         self.queries, self.columns, self.n_cells = queries, tuple(sizes), len(queries)
-        self.covers = small and bool(reduce(np.logical_or, (_enumerated(query, sizes) for query in queries)).all())
+        small = len(queries) * math.prod(sizes.values()) <= MAX_ENUMERATED
+        self.covers = small and bool(_any_of(queries, sizes).all())
 
     @property
     def name(self) -> str:
@@ -176,27 +168,19 @@ class Predicate(Part):
 
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
         self.check(schema)
-        no_cell, dtype = self.n_cells, np.min_scalar_type(self.n_cells)
-        domain = schema.domain_size(self.columns)
         rows = len(next(iter(codes.values())))
-        if self.n_cells > 1 and domain <= rows:  # a table of the domain is cheaper than a pass for each query
-            sizes = _joint_sizes(self.queries)
-            table = np.full(tuple(sizes.values()), no_cell, dtype=dtype)
-            for cell, query in enumerate(self.queries):
-                table[_enumerated(query, sizes)] = cell
-            looked_up: NDArray[Any] = table.ravel()[joint_codes(schema, codes, self.columns)]
-            return looked_up
-        cells = np.full(rows, no_cell, dtype=dtype)
+        # A table of the domain is cheaper than a pass for each query.
+        by_table = self.n_cells > 1 and schema.domain_size(self.columns) <= rows
+        sizes = _joint_sizes(self.queries)
+        shape = tuple(sizes.values()) if by_table else (rows,)
+        cells = np.full(shape, self.n_cells, dtype=np.min_scalar_type(self.n_cells))
         for cell, query in enumerate(self.queries):
-            cells[query.mask(codes)] = cell
-        return cells
+            cells[_enumerated(query, sizes) if by_table else query.mask(codes)] = cell
+        return cells.ravel()[joint_codes(schema, codes, self.columns)] if by_table else cells
 
     def inside(self, schema: Schema) -> Mask:
         self.check(schema)
-        inside = np.zeros(schema.shape(self.columns), dtype=np.bool_)
-        for query in self.queries:
-            inside |= query.over(self.columns)
-        return inside
+        return _any_of(self.queries, _joint_sizes(self.queries))
 
     def labels(self, schema: Schema) -> list[str]:
         return [query.text for query in self.queries]
@@ -218,9 +202,6 @@ def _column_names(columns: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-# ---------------------------------------------------------------------- marginals
-
-
 class Marginal(Part):
     """One cell for every combination of codes of some columns, numbered in C order (the last column varies fastest).
 
@@ -237,9 +218,8 @@ class Marginal(Part):
         self.n_cells = math.prod(self.sizes)
         if self.n_cells > MAX_CELLS:
             raise WorkloadError(
-                f"the marginal of {', '.join(self.columns)} has {self.n_cells:,} cells "
-                f"({' x '.join(map(str, self.sizes))}), but a part may have at most {MAX_CELLS:,}; use fewer columns "
-                "or coarser bins"
+                f"the marginal of {', '.join(self.columns)} has {self.n_cells:,} cells, but a part may have at most "
+                f"{MAX_CELLS:,}; use fewer columns or coarser bins"
             )
 
     @classmethod
@@ -302,6 +282,10 @@ def overlaps(queries: Sequence[Query], most: int = MAX_ENUMERATED) -> Mask:
 def _enumerated(query: Query, sizes: Mapping[str, int]) -> Mask:
     """The query's value in every cell of the product of these columns."""
     return np.broadcast_to(query.over(list(sizes)), tuple(sizes.values()))
+
+
+def _any_of(queries: Sequence[Query], sizes: Mapping[str, int]) -> Mask:
+    return reduce(np.logical_or, (_enumerated(query, sizes) for query in queries))
 
 
 def _joint_sizes(queries: Sequence[Query]) -> dict[str, int]:

@@ -13,12 +13,12 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import DataError, SchemaError, WorkloadError, closest
+from prade.core.errors import DataError, SchemaError, WorkloadError
 from prade.data.declare.kinds import some_of
 
 if TYPE_CHECKING:
@@ -82,10 +82,7 @@ def join(operator: Literal["and", "or"], terms: Sequence[Expression]) -> Express
     """Terms joined by one operator; nested uses of the same operator are flattened, which keeps the meaning."""
     flat: list[Expression] = []
     for term in terms:
-        if isinstance(term, Combination) and term.operator == operator:
-            flat.extend(term.terms)
-        else:
-            flat.append(term)
+        flat += term.terms if isinstance(term, Combination) and term.operator == operator else [term]
     return flat[0] if len(flat) == 1 else Combination(operator, tuple(flat))
 
 
@@ -189,16 +186,12 @@ class Query:
         """Which rows satisfy the query; `codes` holds one array of codes per column."""
         if absent := [name for name in self.columns if name not in codes]:
             raise DataError(
-                f"query {shorten(self.text)!r} uses column {absent[0]!r}, which is not among the "
-                f"coded columns ({', '.join(codes)}); encode it or leave the query out"
+                f"query {shorten(self.text)!r} uses column {absent[0]!r}, which is not among the coded columns "
+                f"({', '.join(codes)}); encode it or leave the query out"
             )
 
-        def rows(condition: Condition) -> Mask:
-            satisfied: Mask = np.array(condition.table).take(codes[condition.column])
-            return satisfied
-
         try:
-            return evaluate(self.expression, rows)
+            return evaluate(self.expression, lambda each: np.array(each.table).take(codes[each.column]))
         except IndexError:  # numpy's message would reveal a row's code
             raise DataError(
                 f"some codes are too large for the columns of query {shorten(self.text)!r}: the rows were encoded with "
@@ -289,9 +282,8 @@ def parse(text: str, schema: Schema, compare: Compare = exactly) -> Query:
     return Query(_Parser(text, schema, compare).query())
 
 
-@dataclass(frozen=True)
-class _Name:
-    """A word or a name in backticks where a column or a value is expected."""
+class _Name(NamedTuple):
+    """A word or a name in backticks where a column or a value is expected, and the number of its token."""
 
     name: str
     start: int
@@ -471,20 +463,14 @@ class _Parser:
         of = column_of(self.schema, name)
         if word in self.schema:
             raise self.refuse("is a second column (compare each with a value)", operand.start)
-        if of.value_type == "bool" and word.lower() in ("true", "false"):
-            hint = f"did you mean {word.capitalize()}?"
-        elif word in of.values:
-            hint = f"did you mean {word!r} in quotes?"
+        alike = {str(value).lower(): value for value in of.values}
+        if word.lower() in alike:
+            hint = f"did you mean {alike[word.lower()]!r}?"
         elif (labelled := of.value_labelled(word)) is not None:
             hint = f"it is the label of {labelled!r}: write {labelled!r} instead"
-        elif of.value_type == "str":
-            alike = {value.lower(): value for value in map(str, of.values)}
-            hint = f"did you mean {alike[word.lower()]!r}?" if word.lower() in alike else ""
-            hint = hint or closest(word.lower(), alike).removeprefix("; ")
-            hint = hint or f"the values of {name} are {some_of(of.values)}"
         else:
-            kind = f"numbers: {some_of(of.values)}" if of.values else "dates" if of.dates else "numbers"
-            hint = f"the values of {name} are {kind}"
+            values = some_of(of.values) if of.values else "dates" if of.dates else "numbers"
+            hint = f"the values of {name} are {values}"
         raise self.refuse(f"is a word without quotes, which is not a column ({hint})", operand.start)
 
     def refuse(self, what: str, at: int | None = None) -> WorkloadError:
@@ -493,9 +479,7 @@ class _Parser:
         return WorkloadError(f"in query {shorten(self.text)!r}, {shorten(rest)!r} {what}; {ALLOWED}")
 
     def too_deep(self) -> WorkloadError:
-        return WorkloadError(
-            f"query {shorten(self.text)!r} is nested too deeply; use at most {MAX_DEPTH} levels of and, or and not"
-        )
+        return WorkloadError(f"query {shorten(self.text)!r} has more than {MAX_DEPTH} levels of and, or and not")
 
 
 def _levels(expression: Expression) -> int:

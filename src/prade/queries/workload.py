@@ -35,11 +35,10 @@ def _coloured(queries: Sequence[Query]) -> list[list[Query]]:
     overlap = overlaps(queries)
     groups: list[list[int]] = []
     for number in np.argsort(-overlap.sum(axis=1), kind="stable").tolist():
-        group = next((group for group in groups if not overlap[number, group].any()), None)
-        if group is None:
-            groups.append([number])
-        else:
-            group.append(number)
+        group = next((group for group in groups if not overlap[number, group].any()), [])
+        if not group:
+            groups.append(group)
+        group.append(number)
     return [[queries[number] for number in group] for group in sorted(map(sorted, groups))]
 
 
@@ -107,8 +106,6 @@ class Workload:
                 raise WorkloadError(f"a workload is a list of Part objects, got {shorten(repr(part))}")
             part.check(self.schema)
 
-    # ---------------------------------------------------------------- constructors
-
     @classmethod
     def marginals(cls, schema: Schema, columns: Iterable[str | Sequence[str]]) -> Workload:
         """One marginal for each entry of `columns`, which is a column's name or several names."""
@@ -135,8 +132,6 @@ class Workload:
             raise WorkloadError("the list of queries is empty; give at least one")
         return cls(schema, [Predicate(*group) for group in _coloured(parsed)])
 
-    # ---------------------------------------------------------------- contents
-
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that any part uses, in order of appearance."""
@@ -162,8 +157,6 @@ class Workload:
         cells = sum(part.n_cells for part in self.parts)
         return f"Workload({len(self.parts)} parts, {cells} queries on {shorten(', '.join(self.columns))})"
 
-    # ---------------------------------------------------------------- answers
-
     def answer(self, joint: Joint) -> list[NDArray[np.float64]]:
         """The exact answers W q, one array per part: the total weight of the rows in each cell."""
         for name in self.columns:
@@ -172,11 +165,10 @@ class Workload:
                     f"the schema of the rows declares column {name!r} differently from the workload's schema; "
                     "encode the rows with the workload's schema"
                 )
-        answers = []
-        for part in self.parts:
-            cells = part.cells(joint.schema, joint.codes)
-            answers.append(mass_per_cell(cells, joint.weights, part.n_cells)[: part.n_cells])
-        return answers
+        return [
+            mass_per_cell(part.cells(joint.schema, joint.codes), joint.weights, part.n_cells)[: part.n_cells]
+            for part in self.parts
+        ]
 
     def sensitivity(self, unit: Unit, norm: Literal[1, 2] = 1) -> float:
         """How much one person can change the counts: unit.rows * m in the L1 norm, unit.rows * sqrt(m) in the L2 norm.

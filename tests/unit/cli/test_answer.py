@@ -77,7 +77,7 @@ def test_a_number_inside_a_bin_offers_the_edges_around_it(release):
 
 
 def test_text_without_quotes_gets_a_suggestion(release):
-    assert "did you mean 'full' in quotes?" in call(release, "WORK == full", code=1).stderr
+    assert "did you mean 'full'?" in call(release, "WORK == full", code=1).stderr
 
 
 QUESTIONS = """name,query,of,by

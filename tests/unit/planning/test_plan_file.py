@@ -264,7 +264,7 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
         (CELLS, '{columns = ["SEX"], cells = [0, 1]}', "level 2: " + FORMS),
         (CELLS, '{columns = ["SEX"], cells = [0, 1], labels = [1, 2]}', FORMS),
         (CELLS, '{columns = ["SEX"], cells = [0, true], labels = ["a"]}', FORMS),
-        (CELLS, '{columns = ["SEX"], cells = [0, 3], labels = ["a", "b"]}', "from 0 to 3"),
+        (CELLS, '{columns = ["SEX"], cells = [0, 3], labels = ["a", "b"]}', "from 0 to 2"),
         (CELLS, '{columns = ["SEX"], cells = [0, 1, 1], labels = ["a", "b"]}', "2 combinations"),
         (CELLS, '{columns = ["SEX"], cells = [0, 0], labels = []}', "n_cells is 0"),
         (STATES, "STATE = 17", r"Expected `array`, got `int` - at `\$\.groups"),
