@@ -41,7 +41,6 @@ def written(tmp_path_factory):
     usual = html.text
     rng = np.random.default_rng(3)
     arrays = {
-        "u8": packed([[0.0, 0.5, np.nan]], unit=100, type="u8"),
         "u16": packed(rng.random((3, 4))),
         "i32": packed([[-1.5, np.nan], [2.25, 1e6]], unit=1000, type="i32"),
         "f32": packed([[-0.25, np.nan], [1e-7, 3.5]], unit=1, type="f32"),

@@ -61,9 +61,9 @@ def _check_private(plan_file: str, private: str) -> None:
     from prade.measuring.check import check as look
     from prade.planning.plan import Plan
 
-    found = look(Plan.load(plan_file), private)
-    result(found.to_dict(), str(found))
-    if not found.fits:
+    fit = look(Plan.load(plan_file), private)
+    result(fit.to_dict(), str(fit))
+    if not fit.fits:
         click.get_current_context().exit(1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from prade.cli.main import FILE, Command, as_json, examples, need_folder, prade, remark, result, text_table, wants_json
-from prade.cli.options import budget_of, ledger_option, person_id_option, rows_per_person, together
+from prade.cli.options import budget_of, ledger_option, person_id_option, rows_per_person
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
@@ -24,16 +24,11 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------- the ledger that pays for a release
 
 
-@dataclass(frozen=True)
-class Payer:
-    """The ledger that pays for a release, and the cap for a data set that it does not know yet."""
+def payer_for(plan: Plan, output: str, ledger_file: str | None) -> tuple[Ledger, Budget | None]:
+    """Return the ledger that pays for a plan, and the cap for a data set that it does not know yet.
 
-    ledger: Ledger
-    cap: Budget | None
-
-
-def payer_for(plan: Plan, output: str, ledger_file: str | None) -> Payer:
-    """Find the ledger that pays for a plan. For an unknown data set, ask a person for the cap, or refuse a script."""
+    Ask a person for the cap, or refuse a script.
+    """
     from prade.privacy.ledger import Ledger
     from prade.release.payment import need_on_record, not_entered
 
@@ -41,11 +36,11 @@ def payer_for(plan: Plan, output: str, ledger_file: str | None) -> Payer:
         need_folder(output)
     ledger = Ledger.of(ledger_file)
     if ledger.knows(plan.dataset):
-        return Payer(ledger, None)
+        return ledger, None
     need_on_record(plan, Path(output).resolve(), ledger)
-    if not wants_json() and at_a_terminal():
-        return Payer(ledger, ask_cap(plan, ledger))
-    raise not_entered(plan, ledger)
+    if wants_json() or not at_a_terminal():
+        raise not_entered(plan, ledger)
+    return ledger, ask_cap(plan, ledger)
 
 
 def at_a_terminal() -> bool:
@@ -69,16 +64,44 @@ def ask_cap(plan: Plan | Task, ledger: Ledger) -> Budget:
 # ---------------------------------------------------------------------- commands
 
 
-capped = together(
-    click.option("--cap", metavar="EPSILON", help="The most epsilon that may ever be spent, as in 4 or 1/3."),
-    click.option("--delta", help="With --cap: the most delta, for (epsilon, delta) differential privacy."),
-    click.option("--rho", help="Instead of --cap: the most rho, for zero-concentrated differential privacy."),
-)
+def capped(*, required: bool = True) -> Callable[[Command], Command]:
+    """Add the options that define a cap, and give the command the cap; None if there is none and none is required."""
+
+    def add(command: Command) -> Command:
+        @click.option("--cap", metavar="EPSILON", help="The most epsilon that may ever be spent, as in 4 or 1/3.")
+        @click.option("--delta", help="With --cap: the most delta, for (epsilon, delta) differential privacy.")
+        @click.option("--rho", help="Instead of --cap: the most rho, for zero-concentrated differential privacy.")
+        @wraps(command)
+        def with_cap(cap: str | None, delta: str | None, rho: str | None, **others: Any) -> Any:
+            from prade.privacy.protection import weakness
+
+            if not required and (cap, delta, rho) == (None, None, None):
+                return command(cap=None, **others)
+            budget = budget_of(cap, delta, rho, option="--cap")
+            if why := weakness(budget):  # prade checks each plan alone, but what several releases reveal adds up
+                remark(f"A cap of {budget} is weak protection once it is spent, in one release or in several: {why}.")
+            return command(cap=budget, **others)
+
+        return cast(Command, with_cap)
+
+    return add
 
 
 def with_unit(command: Command) -> Command:
     """Add the options that define a unit of protection, and give the command the unit."""
 
+    @rows_per_person
+    @person_id_option
+    @click.option(
+        "--max-rows-per-group", type=int, help="Most rows that one person may have in one group; needs --person-id."
+    )
+    @click.option(
+        "--neighbours",
+        type=click.Choice(["add-remove", "replace"]),
+        default="add-remove",
+        show_default=True,
+        help="How neighbouring tables differ: one person added or removed, or one replaced by another.",
+    )
     @wraps(command)
     def with_the_unit(
         max_rows_per_person: int, person_id: str | None, max_rows_per_group: int | None, neighbours: Any, **others: Any
@@ -87,21 +110,7 @@ def with_unit(command: Command) -> Command:
 
         return command(unit=Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours), **others)
 
-    options = [
-        rows_per_person,
-        person_id_option,
-        click.option(
-            "--max-rows-per-group", type=int, help="Most rows that one person may have in one group; needs --person-id."
-        ),
-        click.option(
-            "--neighbours",
-            type=click.Choice(["add-remove", "replace"]),
-            default="add-remove",
-            show_default=True,
-            help="How neighbouring tables differ: one person added or removed, or one replaced by another.",
-        ),
-    ]
-    return together(*options)(cast(Command, with_the_unit))
+    return cast(Command, with_the_unit)
 
 
 @prade.group()
@@ -116,19 +125,12 @@ def ledger() -> None:
 
 @ledger.command("open")
 @click.argument("dataset")
-@capped
+@capped()
 @with_unit
 @ledger_option
 @as_json
 @examples("  prade ledger open census --cap 4 --max-rows-per-person 7 --person-id PERSON")
-def open_(
-    dataset: str,
-    cap: str | None,
-    delta: str | None,
-    rho: str | None,
-    unit: Unit,
-    ledger_file: str | None,
-) -> None:
+def open_(dataset: str, cap: Budget, unit: Unit, ledger_file: str | None) -> None:
     """Enter a DATASET, with its unit and its cap.
 
     The unit of protection is what is protected as a whole. The cap is the most that may ever be spent on the data set.
@@ -137,29 +139,21 @@ def open_(
     from prade.privacy.ledger import Ledger
 
     book = Ledger.of(ledger_file)
-    entered = book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap"))
-    _remark_weak(entered.cap)
+    entered = book.open_dataset(dataset, unit, cap)
     words = f"{book.path}: data set {entered.name!r} with the cap {entered.cap}\n{entered.unit.promise()}"
     result(_facts(book, entered.name), words)
 
 
 @ledger.command("raise-cap")
 @click.argument("dataset")
-@capped
+@capped()
 @click.option(
     "--reason", required=True, help="Why more may be spent; the reason stays on record and appears in every account."
 )
 @ledger_option
 @as_json
 @examples('  prade ledger raise-cap census --cap 6 --reason "second wave, approved by the board on 12 May"')
-def raise_cap(
-    dataset: str,
-    cap: str | None,
-    delta: str | None,
-    rho: str | None,
-    reason: str,
-    ledger_file: str | None,
-) -> None:
+def raise_cap(dataset: str, cap: Budget, reason: str, ledger_file: str | None) -> None:
     """Raise the cap of a DATASET, and record why.
 
     A cap cannot be lowered, and its kind of budget cannot change.
@@ -167,8 +161,7 @@ def raise_cap(
     from prade.privacy.ledger import Ledger
 
     book = Ledger.of(ledger_file)
-    raised = book.raise_cap(dataset, budget_of(cap, delta, rho, epsilon_option="--cap"), reason)
-    _remark_weak(raised.cap)
+    raised = book.raise_cap(dataset, cap, reason)
     left = book.remaining(dataset)
     words = f"{book.path}: data set {raised.name!r} now has the cap {raised.cap}, and {left} is left"
     result(_facts(book, raised.name), words)
@@ -178,20 +171,13 @@ def raise_cap(
 @click.argument("dataset")
 @click.option("--years", type=int, required=True, help="Number of years that the budget is for.")
 @click.option("--shares", help="Shares of the years, as in 2,1,1. [default: equal shares]")
-@capped
+@capped(required=False)
 @with_unit
 @ledger_option
 @as_json
 @examples("  prade ledger plan census --years 5 --cap 4")
 def plan_years(
-    dataset: str,
-    years: int,
-    shares: str | None,
-    cap: str | None,
-    delta: str | None,
-    rho: str | None,
-    unit: Unit,
-    ledger_file: str | None,
+    dataset: str, years: int, shares: str | None, cap: Budget | None, unit: Unit, ledger_file: str | None
 ) -> None:
     """Divide the budget of a DATASET over several years.
 
@@ -204,8 +190,8 @@ def plan_years(
 
     numbers = shares_of(years, None if shares is None else [each.strip() for each in shares.split(",")])
     book = Ledger.of(ledger_file)
-    if cap is not None or rho is not None:
-        _remark_weak(book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap")).cap)
+    if cap is not None:
+        book.open_dataset(dataset, unit, cap)
     _show_year(book, book.divide(dataset, years, numbers).name)
 
 
@@ -323,14 +309,6 @@ def show(dataset: str | None, ledger_file: str | None) -> None:
     names = [dataset] if dataset else [each.name for each in book.datasets()]
     words = "\n\n".join(book.account(name) for name in names)
     result([_facts(book, name) for name in names], words)
-
-
-def _remark_weak(cap: Budget) -> None:
-    """Warn of a weak cap: prade checks each plan alone, but what several releases reveal adds up."""
-    from prade.privacy.protection import weakness
-
-    if why := weakness(cap):
-        remark(f"A cap of {cap} is weak protection once it is spent, in one release or in several: {why}.")
 
 
 def _facts(book: Ledger, name: str) -> dict[str, Any]:

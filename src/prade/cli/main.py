@@ -8,7 +8,6 @@ Results go to standard output, as one JSON value with `--json`. Remarks and prog
 
 from __future__ import annotations
 
-import errno
 import importlib
 import inspect
 import json
@@ -32,15 +31,8 @@ INTERRUPTION = "interrupted; no file is half-written, run the command again to c
 DEBUG = "PRADE_DEBUG"
 JSON = "prade.cli.json"  # in the context of a command: whether it was given --json
 UNFORESEEN = f"This is a bug in prade; please report it. To see where it occurred, put {DEBUG}=1 before the command"
-PUBLIC_ONLY = (
-    "schema",
-    "plan",
-    "estimate",
-    "sample",
-    "answer",
-    "diagnose",
-    "ledger",
-)  # the other commands read private rows
+# the other commands read private rows
+PUBLIC_ONLY = ("schema", "plan", "estimate", "sample", "answer", "diagnose", "ledger")
 SPENDING = ("measure", "synthesize")
 COMMANDS = [
     *("schema", "check", "plan", "ledger", "measure", "estimate", "sample", "synthesize", "answer", "diagnose"),
@@ -59,21 +51,15 @@ class Stages(click.Group):
                 warnings.simplefilter("always", Remark)
                 warnings.showwarning = _remark_or_warn(warnings.showwarning)
                 return super().invoke(ctx)
-        except click.exceptions.Exit:
+        except (click.exceptions.Exit, BrokenPipeError):  # a pipe breaks when the reader closes it, as `head` does
             raise
-        except click.ClickException as error:
-            if not (spent := _spent(ctx, error)):
-                raise
-            error.show()
-            remark(spent)
-            ctx.exit(error.exit_code)
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader of the output closed it, as `head` does
-                raise
-            words = f"{error.filename or 'a file'}: {error.strerror}; choose a file that you can access"
-            _end(ctx, error, words, WRONG)
         except (KeyboardInterrupt, Exception) as error:
-            _end(ctx, error, *_explained(ctx, error))
+            if isinstance(error, click.ClickException):
+                error.show()
+            message, code = _explained(ctx, error)
+            if words := ". ".join(filter(None, [message, _spent(ctx, error)])):
+                remark(words)
+            ctx.exit(code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List commands in the order of their use; click would sort them by name."""
@@ -82,16 +68,21 @@ class Stages(click.Group):
 
 def _explained(ctx: click.Context, error: BaseException) -> tuple[str, int]:
     """Return the message of an error or interruption, and the exit code."""
+    if isinstance(error, click.ClickException):
+        return "", error.exit_code
     if isinstance(error, KeyboardInterrupt) and error.args and isinstance(error.args[0], PradeError):
-        return error.args[0].worded("shell"), INTERRUPTED
+        return f"prade: {error.args[0].worded('shell')}", INTERRUPTED
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or interrupted():
-        return INTERRUPTION, INTERRUPTED  # a library may have turned the interruption into an error of its own
+        return f"prade: {INTERRUPTION}", INTERRUPTED  # a library may have turned it into an error of its own
     if isinstance(error, PradeError):
-        return error.worded("shell"), TOO_MUCH if isinstance(error, BudgetError) else WRONG
+        return f"prade: {error.worded('shell')}", TOO_MUCH if isinstance(error, BudgetError) else WRONG
+    if isinstance(error, OSError):
+        where = error.filename or "a file"
+        return f"prade: {where}: {error.strerror}; choose a file that you can access", WRONG
     if os.environ.get(DEBUG):  # the trace only: the error's message may quote a private row
         remark("".join(traceback.format_tb(error.__traceback__)))
     words = f": {error}" if ctx.invoked_subcommand in PUBLIC_ONLY and str(error) else ""
-    return f"{type(error).__name__}{words}. {UNFORESEEN}", WRONG
+    return f"prade: {type(error).__name__}{words}. {UNFORESEEN}", WRONG
 
 
 def _spent(ctx: click.Context, error: BaseException) -> str:
@@ -101,12 +92,6 @@ def _spent(ctx: click.Context, error: BaseException) -> str:
     from prade.release.payment import NOTHING, spending_of
 
     return spending_of(error) or NOTHING  # without a note, the command line was wrong and nothing was run
-
-
-def _end(ctx: click.Context, error: BaseException, message: str, code: int) -> NoReturn:
-    """End with one line: the message and, for a command that spends, what it spent."""
-    remark(". ".join(filter(None, [f"prade: {message}", _spent(ctx, error)])))
-    ctx.exit(code)
 
 
 def examples(text: str) -> Callable[[Command], Command]:
@@ -179,9 +164,7 @@ def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
     for module in ("plan_commands", "check_commands", "ledger_commands", "release_commands", "report_commands", "demo"):
         importlib.import_module(f"prade.cli.{module}")
-    # in the order of their use, whichever module was imported first; commands of others come last
-    order = {name: place for place, name in enumerate(COMMANDS)}
-    prade.commands = dict(sorted(prade.commands.items(), key=lambda item: order.get(item[0], len(order))))
+    prade.commands = {name: prade.commands[name] for name in COMMANDS}
     return prade
 
 
@@ -189,25 +172,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line. A second Ctrl-C ends the process at once."""
     with second_ends():
         try:
-            args = None if arguments is None else list(arguments)
-            code = every_command().main(args=args, prog_name="prade", standalone_mode=False)
+            code = every_command().main(args=arguments, prog_name="prade", standalone_mode=False)
         except click.ClickException as error:
             error.show()
             code = error.exit_code
         except (KeyboardInterrupt, click.Abort):
             remark(f"prade: {INTERRUPTION}")
             code = INTERRUPTED
-        if code == INTERRUPTED:
-            _leave(code)
+        if code == INTERRUPTED:  # without waiting for threads, whose results are no longer needed
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError):
+                    stream.flush()
+            os._exit(code)
     sys.exit(code)
-
-
-def _leave(code: int) -> NoReturn:
-    """End the process without waiting for its threads: their results are no longer needed."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):
-            stream.flush()
-    os._exit(code)
 
 
 # The shell completes it as a file or folder. Click does not check it: the code that opens the file has better error
@@ -218,10 +195,8 @@ FILE = click.Path(readable=False)
 def need_folder(path: str | os.PathLike[str]) -> None:
     """Check that `path` can be written, so that a command fails before the work and not after it."""
     folder = Path(path).absolute().parent
-    if not folder.exists():
-        raise DataError(f"there is no folder {folder}; make it first")
     if not folder.is_dir():
-        raise DataError(f"{folder} is a file, not a folder; choose another folder")
+        raise DataError(f"there is no folder {folder}; make it first")
     if not os.access(folder, os.W_OK):
         raise DataError(f"you don't have permission to write to {folder}; choose another folder")
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -20,8 +21,6 @@ from prade.core.errors import DataError
 from prade.core.execution import EFFORT
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from prade.core.execution import Execution
     from prade.data.public.table import PublicFiles, PublicTable
     from prade.data.read.csv import CsvFormat
@@ -129,71 +128,48 @@ def columns_of(text: str) -> list[str]:
     return [name.strip() for name in re.split("[,+]", text) if name.strip()]
 
 
-def levels_of(text: str) -> list[list[str]]:
-    """Read levels from text: commas separate levels, plus signs separate the columns of a level.
-
-    >>> levels_of("STATE,PUMA+YEAR")
-    [['STATE'], ['PUMA', 'YEAR']]
-    """
-    return [columns_of(level) for level in text.split(",") if level.strip()]
-
-
-def budget_of(epsilon: str | None, delta: str | None, rho: str | None, *, epsilon_option: str = "--epsilon") -> Budget:
+def budget_of(epsilon: str | None, delta: str | None, rho: str | None, *, option: str = "--epsilon") -> Budget:
     """Build the budget from the options: epsilon, epsilon with delta, or rho."""
     from prade.privacy.budget import Budget
 
     if rho is not None and epsilon is None and delta is None:
         return Budget.zcdp(rho)
     if epsilon is None or rho is not None:
-        raise click.UsageError(f"give the budget as {epsilon_option}, as {epsilon_option} with --delta, or as --rho")
+        raise click.UsageError(f"give the budget as {option}, as {option} with --delta, or as --rho")
     return Budget.pure(epsilon) if delta is None else Budget.approx(epsilon, delta)
 
 
-def task_of(
-    schema_file: str,
-    public: tuple[str, ...],
-    weight: str | None,
-    previous: str | None,
-    other_people: bool,
-    groups_file: str | None,
-    levels: str,
-    targets_file: str | None,
-    epsilon: str | None,
-    delta: str | None,
-    rho: str | None,
-    max_rows_per_person: int | None,
-    person_id: str | None,
-    dataset: str | None,
-) -> tuple[Task, PublicTable]:
-    """Build the task and the public table from the options."""
+def task_of(**options: Any) -> tuple[Task, PublicTable]:
+    """Build the task and the public table from the options `planning`."""
     from prade.data.public.table import PublicTable
     from prade.planning.task import Task
     from prade.privacy.protection import Unit
     from prade.release.release import Release
+    from prade.sampling.carried import carried_on
 
-    if (not public and previous is None) or (previous is not None and weight is not None):
+    given = SimpleNamespace(**options)
+    if (not given.public and given.previous is None) or (given.previous is not None and given.weight is not None):
         raise click.UsageError(
             "give the public rows that estimates start from: files with --public (and --weight), or the last release "
             "with --previous"
         )
-    if other_people and previous is None:
+    if given.other_people and given.previous is None:
         raise click.UsageError("--other-people says whom the --previous release is about: also give --previous")
-    budget, level_columns = budget_of(epsilon, delta, rho), levels_of(levels)
-    if bool(level_columns) != bool(groups_file):
+    budget = budget_of(given.epsilon, given.delta, given.rho)
+    levels = [columns_of(level) for level in given.levels.split(",") if level.strip()]
+    if bool(levels) != bool(given.groups_file):
         raise click.UsageError(
             "--groups and --levels go together: give both, or neither to treat everybody as one group"
         )
-    release = None if previous is None else Release.load(previous)
+    release = None if given.previous is None else Release.load(given.previous)
     name, unit = ("private", Unit()) if release is None else (release.plan.dataset, release.plan.unit)
-    unit = unit if max_rows_per_person is None else replace(unit, max_rows=max_rows_per_person)
-    unit = unit if person_id is None else replace(unit, person_id=person_id)
-    name = name if dataset is None else dataset
-    task = Task(name, schema_file, budget, unit, level_columns, groups_file, targets=targets_file or ())
-    if release is not None:
-        from prade.sampling.carried import carried_on
-
-        return task, carried_on(release, task, public_files(public) if public else None, other_people=other_people)
-    return task, PublicTable(public_files(public, weight))
+    changes = {"max_rows": given.max_rows_per_person, "person_id": given.person_id}
+    unit = replace(unit, **{field: value for field, value in changes.items() if value is not None})
+    name = name if given.dataset is None else given.dataset
+    task = Task(name, given.schema_file, budget, unit, levels, given.groups_file, targets=given.targets_file or ())
+    if release is None:
+        return task, PublicTable(public_files(given.public, given.weight))
+    return task, carried_on(release, task, named_files(given.public), other_people=given.other_people)
 
 
 public_again = click.option(
@@ -241,7 +217,7 @@ QUARTERS = "quarters"  # of a task, told in lines where standard error is not a 
 
 @dataclass(frozen=True)
 class Where:
-    """What the options say."""
+    """What the options --workers and --cluster say."""
 
     workers: int | None = None
     cluster: str | None = None
@@ -249,92 +225,76 @@ class Where:
     @contextmanager
     def execution(self) -> Iterator[Execution]:
         """The execution that the options ask for, with a progress bar, for as long as the block lasts."""
-        from prade.core.execution import Execution, cores, progress_bar
+        from prade.core.execution import Execution, cluster, cores, processes, progress_bar
 
-        quarters = click.get_current_context().find_root().obj == QUARTERS
-        with _executor(self) as executor, progress_bar(quarters=quarters) as progress:
+        with ExitStack() as stack:
+            executor = None
+            if self.cluster is not None:
+                executor = stack.enter_context(cluster(self.cluster))
+            elif self.workers is not None and self.workers > 1:
+                executor = stack.enter_context(processes(self.workers))
+            quarters = click.get_current_context().find_root().obj == QUARTERS
+            progress = stack.enter_context(progress_bar(quarters=quarters))
             yield Execution(1 if self.workers == 1 else cores(), executor, progress)
 
     def options(self) -> list[str]:
         """The same options for another command."""
-        workers = [] if self.workers is None else ["--workers", str(self.workers)]
-        return [*workers, *([] if self.cluster is None else ["--cluster", self.cluster])]
-
-
-THREADS = Where()
-
-
-@contextmanager
-def _executor(where: Where) -> Iterator[Executor | None]:
-    if where.cluster is not None:
-        from prade.core.execution import cluster
-
-        with cluster(where.cluster) as executor:
-            yield executor
-    elif where.workers is not None and where.workers > 1:
-        from prade.core.execution import processes
-
-        with processes(where.workers) as executor:
-            yield executor
-    else:
-        yield None
+        given = {"--workers": self.workers, "--cluster": self.cluster}
+        return [text for option, value in given.items() if value is not None for text in (option, str(value))]
 
 
 def worker_options(command: Command) -> Command:
     """Add the options, and give the command what they say as `where`."""
 
+    @click.option(
+        "--workers",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Work in N processes of this machine, as in --workers 8. [default: threads, one for each core]",
+    )
+    @click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Work on a Dask cluster, as in --cluster tcp://10.0.0.1:8786; its workers must see the same folders.",
+    )
     @wraps(command)
     def with_where(workers: int | None, cluster: str | None, **arguments: Any) -> Any:
         if workers is not None and cluster is not None:
             raise click.UsageError("--workers starts processes on this machine, and --cluster uses others: give one")
         return command(where=Where(workers, cluster), **arguments)
 
-    options = together(
-        click.option(
-            "--workers",
-            type=click.IntRange(1),
-            metavar="N",
-            help="Work in N processes of this machine, as in --workers 8. [default: threads, one for each core]",
-        ),
-        click.option(
-            "--cluster",
-            metavar="ADDRESS",
-            help="Work on a Dask cluster, as in --cluster tcp://10.0.0.1:8786; its workers must see the same folders.",
-        ),
-    )
-    return options(cast(Command, with_where))
+    return cast(Command, with_where)
+
+
+line_breaks = click.option(
+    "--line-breaks",
+    is_flag=True,
+    help="Cells in quotes of the private CSV file may have line breaks. [default: a record is a line]",
+)
 
 
 def csv_options(*names: str, private: bool = False) -> Callable[[Command], Command]:
     """Add the options, and give the command the named paths together with the format that the options declare."""
 
     def add(command: Command) -> Command:
+        @click.option("--encoding", default="utf-8", show_default=True, help="Encoding of CSV files.")
+        @click.option(
+            "--delimiter", default=",", show_default=True, help="Character between the cells of CSV files; or tab."
+        )
+        @together(*[line_breaks] * private)
         @wraps(command)
         def with_format(encoding: str, delimiter: str, line_breaks: bool = False, **arguments: Any) -> Any:
             from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat
 
             form = CsvFormat(encoding, delimiter, line_breaks)
-            if form != DEFAULT_FORMAT:
-                for name in names:
-                    fits = _of_list(arguments[name], form) if name == "groups_file" else form
-                    arguments[name] = _formatted(arguments[name], fits)
+            for name in names if form != DEFAULT_FORMAT else ():
+                paths = arguments[name]
+                fits = _of_list(paths, form) if name == "groups_file" else form
+                several = isinstance(paths, tuple)
+                arguments[name] = tuple(_formatted(p, fits) for p in paths) if several else _formatted(paths, fits)
             return command(**arguments)
 
-        options = [
-            click.option("--encoding", default="utf-8", show_default=True, help="Encoding of CSV files."),
-            click.option(
-                "--delimiter", default=",", show_default=True, help="Character between the cells of CSV files; or tab."
-            ),
-        ]
-        if private:
-            options.append(
-                click.option(
-                    "--line-breaks",
-                    is_flag=True,
-                    help="Cells in quotes of the private CSV file may have line breaks. [default: a record is a line]",
-                )
-            )
-        return together(*options)(cast(Command, with_format))
+        return cast(Command, with_format)
 
     return add
 
@@ -344,23 +304,18 @@ def _of_list(path: str | None, form: CsvFormat) -> CsvFormat:
 
     Its delimiter is the declared one if the header has it, or else the usual one that the header has.
     """
-    if path is None or not path.endswith(".csv"):
+    if path is None or not path.endswith(".csv") or not Path(path).is_file():
         return form
+    content = Path(path).read_bytes()
     try:
-        content = Path(path).read_bytes()
-        text = content.decode("utf-8")
-        encoding = "utf-8"
+        text, encoding = content.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         text, encoding = content.decode(form.encoding, "replace"), form.encoding
-    except OSError:
-        return form
     header = text.partition("\n")[0]
     delimiter = next((each for each in (form.delimiter, *",;\t") if each in header), form.delimiter)
     return replace(form, encoding=encoding, delimiter=delimiter)
 
 
-def _formatted(path: Any, form: Any) -> Any:
-    """A path or several with the format. The address of a database is returned unchanged."""
-    if isinstance(path, tuple):
-        return tuple(_formatted(each, form) for each in path)
+def _formatted(path: str | None, form: CsvFormat) -> Any:
+    """A path with the format. The address of a database is returned unchanged."""
     return path if path is None or "://" in path else form.file(path)

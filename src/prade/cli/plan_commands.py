@@ -78,14 +78,7 @@ def schema() -> None:
 @as_json
 @examples("  prade schema infer public.parquet --groups STATE,PUMA --skip SERIALNO -o schema.toml")
 def infer(
-    public: tuple[str, ...],
-    output: str,
-    force: bool,
-    groups: str,
-    skip: str,
-    weight: str | None,
-    max_values: int,
-    bins: int,
+    public: tuple[str, ...], output: str, force: bool, groups: str, skip: str, weight: str | None, **limits: int
 ) -> None:
     """Draft a schema from PUBLIC files.
 
@@ -96,16 +89,13 @@ def infer(
 
     need_new_file(output, force)
     source = public_files(public).source()
-    draft = Schema.infer(
-        source, groups=columns_of(groups), weight=weight, skip=columns_of(skip), max_values=max_values, bins=bins
-    )
+    draft = Schema.infer(source, groups=columns_of(groups), weight=weight, skip=columns_of(skip), **limits)
     draft.save(output)
     unread = {
         name: {str(value): number for value, number in cells.items()} for name, cells in outside(draft, source).items()
     }
     words = f"{output}: {len(draft.coded)} columns to estimate, {len(draft.groups)} group columns"
-    facts = {"schema": output, "columns": draft.coded, "groups": draft.groups, "read_as_missing": unread}
-    result(facts, words)
+    result({"schema": output, "columns": draft.coded, "groups": draft.groups, "read_as_missing": unread}, words)
     for value in dict.fromkeys(value for cells in unread.values() for value in cells):
         names = [name for name, cells in unread.items() if value in cells]
         rows = sum(unread[name][value] for name in names)
@@ -146,12 +136,11 @@ def plan(page: str | None, no_page: bool, **options: Any) -> None:
     twice the --effort of one. More workers end sooner.
     """
     several = "," in (options["epsilon"] or options["rho"] or "")
-    if several and not options["tune"]:
+    if several and not options.pop("tune"):
         raise click.UsageError("several budgets are compared by rehearsal: leave out --no-tune, or give one budget")
     if not several and (page or no_page):
         raise click.UsageError("--page and --no-page are for several budgets, as in --epsilon 0.1,1,10")
     if several:
-        del options["tune"]
         beside = str(Path(options["output"]).with_name(PAGE))
         _several(None if no_page else page or beside, **options)
     else:
@@ -159,13 +148,7 @@ def plan(page: str | None, no_page: bool, **options: Any) -> None:
 
 
 def _one(
-    output: str,
-    force: bool,
-    tune: bool,
-    effort: float,
-    seconds: float | None,
-    where: Where,
-    **options: Any,
+    output: str, force: bool, tune: bool, effort: float, seconds: float | None, where: Where, **options: Any
 ) -> None:
     from prade.pipeline import plan as make_plan
     from prade.planning.plan import columns_left_out, groups_with_public_rows, left_out_in_words, unlisted_groups
@@ -186,13 +169,7 @@ def _one(
 
 
 def _several(
-    page: str | None,
-    output: str,
-    force: bool,
-    effort: float,
-    seconds: float | None,
-    where: Where,
-    **options: Any,
+    page: str | None, output: str, force: bool, effort: float, seconds: float | None, where: Where, **options: Any
 ) -> None:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
     from prade.reporting.explore_page import write_explore

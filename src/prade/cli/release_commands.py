@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
 from prade.cli.main import FILE, as_json, examples, need_file, need_folder, prade, remark, result, wants_json
 from prade.cli.options import (
-    THREADS,
     Where,
     csv_options,
     named_files,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from prade.sampling.row_files import RowFiles
 
 TERMS = ("again", "weak_protection", "against_advice", "method", "tune", "effort", "seconds")  # of `synthesize`
+OWN = ("previous", "targets_file", "tune", "effort", "seconds", "against_advice", "workers", "cluster")
 EMPTY = 4  # a total within this many standard deviations of its noise may well be 0
 
 release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
@@ -57,12 +58,7 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @as_json
 @examples("  prade measure plan.toml private.parquet -o release")
 def measure(
-    plan_file: str,
-    private: str,
-    output: str,
-    public: tuple[str, ...],
-    ledger_file: str | None,
-    **terms: Any,
+    plan_file: str, private: str, output: str, public: tuple[str, ...], ledger_file: str | None, **terms: Any
 ) -> None:
     """Measure the PRIVATE table once: this spends the budget.
 
@@ -80,13 +76,13 @@ def measure(
         named = named_files(public)
         plan = plan_with_checked_files(Plan.load(plan_file), named)
         used = said_paths(plan.public or named)
-        payer = payer_for(plan, output, ledger_file)
-        terms |= {"cap": payer.cap, "public": named}
+        ledger, cap = payer_for(plan, output, ledger_file)
+        terms |= {"cap": cap, "public": named}
         with progress_bar() as progress:
-            release = run_measure(plan, private, output, payer.ledger, execution=Execution(progress=progress), **terms)
-        if payer.cap is not None:
-            _remark_new(payer.ledger, plan.dataset)
-        facts, words = _measured(release, output, payer.ledger, spending.paid)
+            release = run_measure(plan, private, output, ledger, execution=Execution(progress=progress), **terms)
+        if cap is not None:
+            _remark_new(ledger, plan.dataset)
+        facts, words = _measured(release, output, ledger, spending.paid)
         result({**facts, "public": used}, words)
 
 
@@ -149,12 +145,7 @@ def _looks_empty(release: Release) -> bool:
     "  prade estimate release\n  prade estimate release --workers 8\n"
     "  prade estimate release --cluster tcp://10.0.0.1:8786"
 )
-def estimate(
-    release_folder: str,
-    public: tuple[str, ...],
-    estimator: EstimatorName | None,
-    where: Where,
-) -> None:
+def estimate(release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, where: Where) -> None:
     """Estimate every group of a RELEASE.
 
     The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. A run that was
@@ -166,7 +157,7 @@ def estimate(
 
     release = Release.load(release_folder)
     table, used = public_table(release.plan, public)
-    estimates = _estimates(release, table, estimator, where, anew=_damaged(release))
+    estimates = _estimates(release, table, where, estimator, anew=_damaged(release))
     levels, lines = [], []
     for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
@@ -190,12 +181,7 @@ def _damaged(release: Release) -> bool:
 
 
 def _estimates(
-    release: Release,
-    public: PublicTable,
-    estimator: EstimatorName | None = None,
-    where: Where = THREADS,
-    *,
-    anew: bool = False,
+    release: Release, public: PublicTable, where: Where, estimator: EstimatorName | None = None, *, anew: bool = False
 ) -> Estimates:
     """Estimate every group, starting from this public table."""
     from dataclasses import replace
@@ -244,13 +230,7 @@ def _need_writable_estimates(release: Release, anew: bool = False) -> None:
 @as_json
 @examples("  prade sample release --seed 1 -o synthetic.csv\n  prade sample release --partitioned")
 def sample(
-    release_folder: str,
-    public: tuple[str, ...],
-    seed: int,
-    output: str | None,
-    partitioned: bool,
-    spreadsheet_safe: bool,
-    where: Where,
+    release_folder: str, public: tuple[str, ...], seed: int, output: str | None, where: Where, **form: Any
 ) -> None:
     """Draw synthetic rows from a RELEASE.
 
@@ -262,7 +242,6 @@ def sample(
     from prade.sampling.row_files import Output
 
     release = Release.load(release_folder)
-    form: dict[str, Any] = {"partitioned": partitioned, "spreadsheet_safe": spreadsheet_safe}
     target = Output.of(release, output, **form)
     need_folder(release.path / "synthetic" if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
@@ -291,7 +270,7 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
 
     release = Release.load(release_folder)
     kept = is_kept(release, KEPT_ESTIMATES) and not public
-    return make_estimates(release) if kept else _estimates(release, public_table(release.plan, public)[0])
+    return make_estimates(release) if kept else _estimates(release, public_table(release.plan, public)[0], Where())
 
 
 # ---------------------------------------------------------------------- all five stages
@@ -372,9 +351,7 @@ def synthesize(private: str, output: str, ledger_file: str | None, seed: int, wh
 def _need_no_option_of_prade() -> None:
     """Refuse options that say something about prade's own method only."""
     context = click.get_current_context()
-    names = {"previous": "--previous", "targets_file": "--targets", "tune": "--no-tune", "effort": "--effort"}
-    names |= {"seconds": "--seconds", "against_advice": "--against-advice"}
-    names |= {"workers": "--workers", "cluster": "--cluster"}
-    for name, option in names.items():
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option} is for prade's own method: leave it out, or leave out --method")
+    for option in context.command.params:
+        if option.name in OWN and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            name = (option.secondary_opts or option.opts)[0]
+            raise click.UsageError(f"{name} is for prade's own method: leave it out, or leave out --method")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,7 +21,7 @@ from prade.cli.options import (
     worker_options,
 )
 from prade.cli.release_commands import estimates_for_reading, release_folder
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError, PradeError, Remark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,28 +30,8 @@ if TYPE_CHECKING:
     from prade.scoring.evaluation import Evaluation
 
 ASKED = ("name", "query", "of", "by")  # columns of a file of questions
-Style = Literal["codes", "labels", "words"]  # values alone, with labels beside them, or with words in their place
 SHOWN = 5  # worst pairs and places
 FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question, and where it was asked: in a line of a file, or None on the command line."""
-
-    query: str
-    of: str | None = None
-    by: str = ""
-    name: str | None = None
-    where: str | None = None
-
-    def answer(self, estimates: Estimates, style: Style) -> pa.Table:
-        """Answer it."""
-        from prade.estimating.levels.answer_tables import described_by, for_readers
-
-        by = columns_of(self.by)
-        table = estimates.answer(self.query, by, of=self.of, labels=style == "labels")
-        return for_readers(table, described_by(estimates.plan, self.query, by), ASKED) if style == "words" else table
 
 
 @prade.command()
@@ -82,12 +60,11 @@ class Question:
 def answer(
     release_folder: str,
     query: str | None,
-    of: str | None,
-    by: str,
     questions_file: str | None,
     output: str | None,
     labels: bool,
     public: tuple[str, ...],
+    **parts: Any,
 ) -> None:
     """Answer a QUERY from a RELEASE, with a 95 % interval.
 
@@ -100,100 +77,73 @@ def answer(
 
     if (query is None) == (questions_file is None):
         raise click.UsageError("give a QUERY, or a file of them with --queries")
-    if questions_file is not None and (of is not None or by):
+    if questions_file is not None and any(parts.values()):
         raise click.UsageError("--of and --by belong to one QUERY: in a file of questions, give the columns of and by")
     if output is not None:
         need_file(output)
         table_suffix(Path(output))  # fail before the work
-    questions = [Question(query, of, by)] if query is not None else list(_questions(Path(str(questions_file))))
+    questions = {"": {"query": query, **parts}} if questions_file is None else _questions(Path(questions_file))
     estimates = estimates_for_reading(release_folder, public)
-    to_read = output is None and not wants_json()
-    style: Style = "words" if to_read else "labels" if labels else "codes"
-    answers, failed = [], 0
-    for question in questions:
+    answers = []
+    for where, question in questions.items():
         try:
-            answers.append(_described(question, question.answer(estimates, style)))
+            answers.append(_answered(estimates, question, labels, to_read=output is None and not wants_json()))
         except PradeError as error:
-            if question.where is None:
+            if questions_file is None:
                 raise
-            remark(f"prade: {question.where}: {error.worded('shell')}")
-            failed += 1
+            remark(f"prade: {where}: {error.worded('shell')}")
     table = _together(answers) if answers else None
-    if output is not None and table is not None:
-        write_table(table, output)
-    _show(table, output, _value_of(questions, estimates))
-    if failed:
+    rows = [] if table is None else table.to_pylist()
+    if output is None:
+        if rows and not wants_json():
+            figures = [name for name in ("count", "value") if name in rows[0]]
+            errors = " or ".join("share" if name == "count" else name for name in figures)
+            interval = " or ".join(figures) + (_column_of(query, estimates) if query else "")
+            remark(f"low to high is a 95 % interval for the {interval}; sd is the standard error of the {errors}")
+        result(rows, text_table(rows))
+    else:
+        if table is not None:
+            write_table(table, output)
+        facts = {"file": output if rows else None, "rows": len(rows)}
+        result(facts, f"{output}: {len(rows):,} rows" if rows else "no answers, so no file was written")
+    if failed := len(questions) - len(answers):
         remark(f"prade: {failed} of {len(questions)} questions could not be answered")
         click.get_current_context().exit(WRONG)
 
 
-def _value_of(questions: Sequence[Question], estimates: Estimates) -> str:
-    """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
-    from prade.queries.asked import statistic_of
+def _questions(path: Path) -> dict[str, dict[str, str]]:
+    """The questions in a file, by the row in which they are asked."""
+    from prade.data.read.tables import read_table
 
-    asked = statistic_of(questions[0].query, estimates.plan.schema) if len(questions) == 1 else None
-    if asked is None or asked.kind == "histogram":
-        return ""
-    column = estimates.plan.schema[asked.column]
-    return f" of {column.heading}" if column.title or column.unit else ""
-
-
-def _show(table: pa.Table | None, output: str | None, value_of: str) -> None:
-    """Print the answers, or say where they are."""
-    rows = [] if table is None else table.to_pylist()
-    if output is None:
-        if not wants_json() and rows:
-            what = [name for name in ("count", "value") if name in rows[0]]
-            of = ["share" if name == "count" else name for name in what]
-            interval, error = " or ".join(what), " or ".join(of)
-            remark(
-                f"low to high is a 95 % interval for the {interval}{value_of}; sd is the standard error of the {error}"
-            )
-        result(rows, text_table(rows))
-    else:
-        facts = {"file": output if rows else None, "rows": len(rows)}
-        result(facts, f"{output}: {len(rows):,} rows" if rows else "no answers, so no file was written")
-
-
-def _questions(path: Path) -> Iterator[Question]:
-    """The questions in a file."""
-    from prade.data.read.tables import read_table, table_suffix
-
-    if table_suffix(path) == ".csv":
-        try:
-            with open(path, encoding="utf-8-sig", newline="") as file:
-                reader = csv.DictReader(file)
-                names = list(reader.fieldnames or [])
-                rows = [(f"{path} line {reader.line_num}", dict(row)) for row in reader]
-        except FileNotFoundError:
-            raise DataError(f"there is no file {path}; check the path") from None
-        except (UnicodeDecodeError, csv.Error):
-            raise DataError(f"{path} is not a CSV file in UTF-8: save it as such") from None
-    else:
-        table = read_table(path)
-        names = table.column_names
-        rows = [(f"{path} row {number}", row) for number, row in enumerate(table.to_pylist(), 1)]
+    table = read_table(path, guess=False)
+    names = table.column_names
     if "query" not in names or (unknown := [name for name in names if name not in ASKED]):
         wrong = "has no column 'query'" if "query" not in names else f"has a column {unknown[0]!r}"
         raise DataError(f"{path} {wrong}: a file of questions has the columns query and, if you like, name, of and by")
-    if not rows:
+    if not table.num_rows:
         raise DataError(f"{path} has no questions: write one in each line after the header")
-    for where, row in rows:
-        text = {name: str(row.get(name) or "").strip() for name in ASKED}
-        yield Question(text["query"], text["of"] or None, text["by"], text["name"] or None, where)
+    return {
+        f"{path} row {number}": {name: str(row.get(name) or "").strip() for name in ASKED}
+        for number, row in enumerate(table.to_pylist(), 1)
+    }
 
 
-def _described(question: Question, table: pa.Table) -> pa.Table:
-    """The answer, with the question before it if it comes from a file."""
+def _answered(estimates: Estimates, question: Mapping[str, Any], labels: bool, *, to_read: bool) -> pa.Table:
+    """The answer, with the question before it if it comes from a file; for a reader with words in place of values."""
     import pyarrow as pa
 
-    if question.where is None:
+    from prade.estimating.levels.answer_tables import described_by, for_readers
+
+    query, by = question["query"], columns_of(question["by"])
+    table = estimates.answer(query, by, of=question["of"] or None, labels=labels and not to_read)
+    if to_read:
+        table = for_readers(table, described_by(estimates.plan, query, by), ASKED)
+    if "name" not in question:
         return table
-    given = {"name": question.name, "query": question.query, "of": question.of, "by": question.by or None}
-    described = {name: pa.array([text] * table.num_rows, pa.string()) for name, text in given.items()}
-    if taken := [name for name in table.column_names if name in described]:
+    if taken := [name for name in table.column_names if name in ASKED]:
         raise DataError(f"the table of answers would have two columns {taken[0]!r}: ask this question by itself")
-    return pa.table({**described, **{name: table[name] for name in table.column_names}})
+    texts = {name: pa.array([question[name] or None] * table.num_rows, pa.string()) for name in ASKED}
+    return pa.table({**texts, **{name: table[name] for name in table.column_names}})
 
 
 def _together(answers: list[pa.Table]) -> pa.Table:
@@ -205,20 +155,28 @@ def _together(answers: list[pa.Table]) -> pa.Table:
     if len(answers) == 1:
         return answers[0]
     kinds: dict[str, set[Any]] = {}
-    for table in answers:
-        for field in table.schema:
-            kinds.setdefault(field.name, set()).add(field.type)
-    mixed = {name for name, found in kinds.items() if len(found) > 1 and any(pa.types.is_temporal(k) for k in found)}
+    for field in (field for table in answers for field in table.schema):
+        kinds.setdefault(field.name, set()).add(field.type)
+    mixed = {name for name, types in kinds.items() if len(types) > 1 and any(map(pa.types.is_temporal, types))}
     alike = [
         pa.table({name: texts_of(table[name]) if name in mixed else table[name] for name in table.column_names})
         for table in answers
     ]
     whole = pa.concat_tables(alike, promote_options="permissive")
-    first = [name for name in ASKED if name in whole.column_names]
-    last = [name for name in FIGURES if name in whole.column_names]
-    between = [name for name in whole.column_names if name not in (*first, *last)]
-    empty = {name for name in ("name", "of", "by") if whole[name].null_count == whole.num_rows}
-    return whole.select([name for name in (*first, *between, *last) if name not in empty])
+    order = dict.fromkeys(whole.column_names, 1) | dict.fromkeys(ASKED, 0) | dict.fromkeys(FIGURES, 2)
+    empty = {name for name in ASKED if whole[name].null_count == whole.num_rows}
+    return whole.select([name for name in sorted(whole.column_names, key=order.__getitem__) if name not in empty])
+
+
+def _column_of(query: str, estimates: Estimates) -> str:
+    """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
+    from prade.queries.asked import statistic_of
+
+    asked = statistic_of(query, estimates.plan.schema)
+    if asked is None or asked.kind == "histogram":
+        return ""
+    column = estimates.plan.schema[asked.column]
+    return f" of {column.heading}" if column.title or column.unit else ""
 
 
 @prade.command()
@@ -226,12 +184,7 @@ def _together(answers: list[pa.Table]) -> pa.Table:
 @click.argument("synthetic", type=FILE)
 @click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
 @click.option("--by", required=True, metavar="COLUMNS", help="Columns that define the groups, as in STATE+PUMA.")
-@click.option(
-    "--groups",
-    "groups_file",
-    type=FILE,
-    help="File with the public list of groups. [default: the groups in the tables]",
-)
+@click.option("--groups", type=FILE, help="File with the public list of groups. [default: the groups in the tables]")
 @click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw at random, or all.")
 @click.option("--seed", type=int, help="Seed for drawing pairs. [default: the contest's]")
 @click.option(
@@ -263,15 +216,14 @@ def score(
     synthetic: str,
     schema_file: str,
     by: str,
-    groups_file: str | None,
+    groups: str | None,
     pairs: str,
     seed: int | None,
     metrics: bool | None,
     public: tuple[str, ...],
     weight: str | None,
     sample: int | None,
-    linear: str | None,
-    logistic: str | None,
+    **regressions: str | None,
 ) -> None:
     """Score SYNTHETIC rows against the TRUTH.
 
@@ -289,22 +241,19 @@ def score(
     wanted = wants_json() if metrics is None else metrics
     if weight is not None and not public:
         raise click.UsageError("--weight names a column of the public files: also give them with --public")
-    if not wanted and (sample is not None or linear is not None or logistic is not None):
+    formulas = {name: text for name, text in regressions.items() if text is not None}
+    if not wanted and (sample is not None or formulas):
         raise click.UsageError("--sample, --linear and --logistic are for the metrics: also give --metrics")
     if metrics:
         need_installed()
-    choices = Choices(
-        SAMPLE if sample is None else sample,
-        SEED if seed is None else seed,
-        None if linear is None else Formula.read(linear),
-        None if logistic is None else Formula.read(logistic),
-    )
+    read: dict[str, Any] = {name: Formula.read(text) for name, text in formulas.items()}
+    choices = Choices(SAMPLE if sample is None else sample, SEED if seed is None else seed, **read)
     outcome = evaluate(
         truth,
         synthetic,
         Schema.load(schema_file),
         columns_of(by),
-        groups=groups_file,
+        groups=groups,
         pairs="all" if pairs == "all" else int(pairs),
         seed=CONTEST_SEED if seed is None else seed,
         public=public_files(public, weight) if public else None,
@@ -313,21 +262,55 @@ def score(
     remark(
         "This score is computed from true rows and is not differentially private: do not publish it for private rows."
     )
-    if outcome.metrics is not None:
-        for line in whys(outcome.metrics):
-            remark(line)
-    result(outcome.to_dict(), evaluation_in_words(outcome))
+    for line in _reasons(outcome.metrics or {"summary": []}):
+        remark(line)
+    result(outcome.to_dict(), _in_words(outcome))
+
+
+def _reasons(metrics: Mapping[str, Any]) -> list[str]:
+    """A sentence for each reason why metrics are not available, with the metrics that it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for line in metrics["summary"]:
+        if line["why"]:
+            reasons.setdefault(line["why"], []).append(line["title"])
+    return [f"Not available: {', '.join(titles)}: {why}." for why, titles in reasons.items()]
+
+
+def _in_words(outcome: Evaluation) -> str:
+    """The score; below it, where they were computed, the public table's and the metrics."""
+    head = "\n".join(map(str, filter(None, [outcome.score, outcome.public])))
+    if outcome.metrics is None:
+        return head
+    tables = ("synthetic", "public") if outcome.metrics["rows"]["public"] is not None else ("synthetic",)
+    metrics = [
+        {
+            "metric": line["title"],
+            **{name: "-" if line[name] is None else f"{line[name]:.{line['digits']}f}" for name in tables},
+            "how to read it": line["read"],
+        }
+        for line in outcome.metrics["summary"]
+    ]
+    last = () if outcome.public is None else ("public",)
+    pairs = [
+        {"worst pairs": f"{pair['first']}, {pair['second']}", **{name: pair[name] for name in ("distance", *last)}}
+        for pair in outcome.worst_pairs()[:SHOWN]
+    ]
+    places = [
+        {"worst places": place["label"], **{name: place[name] for name in ("score", *last)}}
+        for place in outcome.worst_places()[:SHOWN]
+    ]
+    return "\n\n".join([head, *map(text_table, (metrics, pairs, places))])
 
 
 @prade.command()
-@click.argument("release_folder", metavar="RELEASE", type=click.Path())
+@release_folder
 @click.option(
     "--truth",
     metavar="FILES",
-    type=click.Path(),
+    type=FILE,
     help="The true rows, to compare the release with: a parquet or CSV file or a quoted pattern, not a database.",
 )
-@click.option("--geojson", metavar="FILE", type=click.Path(), help="Outlines of the groups, for a map.")
+@click.option("--geojson", metavar="FILE", type=FILE, help="Outlines of the groups, for a map.")
 @click.option(
     "--geojson-key", metavar="NAME", help="Property that identifies the group; join several with +, as in STATE+PUMA."
 )
@@ -335,7 +318,7 @@ def score(
     "-o",
     "--output",
     metavar="FILE",
-    type=click.Path(),
+    type=FILE,
     help="File to write. [default: RELEASE/report.html; with --truth, RELEASE-not-private.html]",
 )
 @csv_options("truth")
@@ -344,14 +327,7 @@ def score(
 @examples(
     "  prade report release --geojson places.geojson -o report.html\n  prade report release --json -o report.json"
 )
-def report(
-    release_folder: str,
-    truth: str | None,
-    geojson: str | None,
-    geojson_key: str | None,
-    output: str | None,
-    where: Where,
-) -> None:
+def report(release_folder: str, output: str | None, where: Where, **asked: Any) -> None:
     """Explain a RELEASE on one HTML page.
 
     The page states the promise, what was measured, where the public table was wrong, and how certain the results are.
@@ -359,14 +335,12 @@ def report(
     must not be published, and is not written into the release folder. With --json, what the page shows is printed
     instead, or written to the file of -o.
     """
-    from prade.core.errors import Remark
     from prade.reporting.report import json_of, report_data, write_report
 
-    if geojson_key is not None and geojson is None:
+    if asked["geojson_key"] is not None and asked["geojson"] is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
     with where.execution() as execution, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", Remark)
-        asked: dict[str, Any] = {"truth": truth, "geojson": geojson, "geojson_key": geojson_key}
         if wants_json() and output is None:
             said = json_of(report_data(release_folder, execution=execution, **asked)).rstrip()
         else:
@@ -375,7 +349,7 @@ def report(
     for each in warned:
         if issubclass(each.category, Remark):  # a warning of a library may quote a true row
             remark(str(each.message))
-    if truth is not None:
+    if asked["truth"] is not None:
         remark("This page is computed from true rows and is not differentially private: do not publish it.")
     click.echo(said)
 
@@ -388,25 +362,16 @@ def report(
 )
 @click.option(
     "--design-effect",
-    type=float,
     default=1.0,
     show_default=True,
     help="How much more samples vary than independent rows would: about 2 where rows come in households.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulated noise.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the simulated noise.")
 @click.option("-o", "--output", type=FILE, help="File to write the table to, .csv or .parquet.")
 @public_again
 @as_json
 @examples("  prade diagnose release\n  prade diagnose release --by-group -o diagnosis.csv")
-def diagnose(
-    release_folder: str,
-    by_group: bool,
-    sharp: bool,
-    design_effect: float,
-    seed: int,
-    output: str | None,
-    public: tuple[str, ...],
-) -> None:
+def diagnose(release_folder: str, by_group: bool, output: str | None, public: tuple[str, ...], **options: Any) -> None:
     """Say where the public table of a RELEASE is wrong.
 
     The noisy answers are compared with what the public rows predict, for every measured column, group and level. wrong
@@ -421,69 +386,14 @@ def diagnose(
     if output is not None:
         need_file(output)
         table_suffix(Path(output))  # fail before the work
-    found = Release.load(release_folder).diagnosis(
-        named_files(public), sharp=sharp, design_effect=design_effect, seed=seed
-    )
-    table = found.groups() if by_group else found.columns()
+    diagnosis = Release.load(release_folder).diagnosis(named_files(public), **options)
+    table = diagnosis.groups() if by_group else diagnosis.columns()
     if output is not None:
         write_table(table, output)
         result({"file": output, "rows": len(table)}, f"{output}: {len(table):,} rows")
         return
     if not wants_json():
-        for line in (*found.headlines(), *found.remarks()):
+        for line in (*diagnosis.headlines(), *diagnosis.remarks()):
             remark(line)
-    facts = {**found.to_dict(), **({"groups": table.to_pylist()} if by_group else {})}
-    result(facts, text_table(table.to_pylist()))
-
-
-def evaluation_in_words(found: Evaluation) -> str:
-    """The score; below it, where they were computed, the public table's and the metrics."""
-    blocks = [str(found.score)]
-    if found.public is not None:
-        blocks[0] += f"\n{found.public}"
-    if found.metrics is not None:
-        blocks += [_metrics(found.metrics), _pairs(found), _places(found)]
-    return "\n\n".join(filter(None, blocks))
-
-
-def whys(metrics: Mapping[str, Any]) -> list[str]:
-    """A sentence for each reason why metrics are not available, with the metrics that it holds for."""
-    reasons: dict[str, list[str]] = {}
-    for line in metrics["summary"]:
-        if line["why"]:
-            reasons.setdefault(line["why"], []).append(line["title"])
-    return [f"Not available: {', '.join(titles)}: {why}." for why, titles in reasons.items()]
-
-
-def _metrics(metrics: Mapping[str, Any]) -> str:
-    public = metrics["rows"]["public"] is not None
-    rows = []
-    for line in metrics["summary"]:
-        numbers = {"synthetic": _number(line, "synthetic"), **({"public": _number(line, "public")} if public else {})}
-        rows.append({"metric": line["title"], **numbers, "how to read it": line["read"]})
-    return text_table(rows)
-
-
-def _number(line: Mapping[str, Any], table: str) -> str:
-    value = line[table]
-    return "-" if value is None else f"{value:.{line['digits']}f}"
-
-
-def _pairs(found: Evaluation) -> str:
-    rows = [
-        {"worst pairs": f"{pair['first']}, {pair['second']}", "distance": pair["distance"], **_public(pair, found)}
-        for pair in found.worst_pairs()[:SHOWN]
-    ]
-    return text_table(rows)
-
-
-def _places(found: Evaluation) -> str:
-    rows = [
-        {"worst places": place["label"], "score": place["score"], **_public(place, found)}
-        for place in found.worst_places()[:SHOWN]
-    ]
-    return text_table(rows)
-
-
-def _public(entry: Mapping[str, Any], found: Evaluation) -> dict[str, Any]:
-    return {} if found.public is None else {"public": entry["public"]}
+    rows = table.to_pylist()
+    result({**diagnosis.to_dict(), **({"groups": rows} if by_group else {})}, text_table(rows))

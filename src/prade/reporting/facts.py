@@ -6,7 +6,7 @@
     synthetic  the rows in the release's folder
     truth      the true rows, for a page that is not private
 
-    misfit[g, k] = sqrt(mean over cells of z^2)        z = (noisy count - total * share of the cell) / sd of the noise
+    misfit[g] = sqrt(mean over cells of z^2)        z = (noisy count - total * share of the cell) / sd of the noise
 
 A perfect fit has a misfit of about 1, which comes from the noise itself.
 """
@@ -93,18 +93,13 @@ class Facts:
         return slice(first, first + part.n_cells)
 
     def misfit(self, view: View, series: str) -> Floats:
-        """The distance of the noisy answers from a series, in units of their noise: [groups, parts]."""
-        columns = []
+        """The distance of each group's noisy answers from a series, over the cells of all parts."""
+        squares, cells = np.zeros(len(view)), 0
         for k, part in enumerate(view.answers.parts):
             expected = view.answers.totals[:, None] * view.shares[series][:, self.at(part)]
             z = (view.answers.counts[k] - expected) / np.sqrt(view.answers.variance[:, k, None])
-            columns.append(np.sqrt((z**2).mean(axis=1)))
-        return np.stack(columns, axis=1)
-
-    def overall_misfit(self, view: View, series: str) -> Floats:
-        """The misfit over all cells of all parts of a group."""
-        cells = np.array([part.n_cells for part in view.answers.parts])
-        return np.asarray(np.sqrt((self.misfit(view, series) ** 2 @ cells) / cells.sum()))
+            squares, cells = squares + (z**2).sum(axis=1), cells + part.n_cells
+        return np.asarray(np.sqrt(squares / cells))
 
 
 def facts_of(
@@ -119,7 +114,10 @@ def facts_of(
 
     Workers in other processes open the estimates in the release's folder.
     """
-    parts, priors, size = shown_parts(estimates), public_factors(estimates), len(estimates.totals)
+    # every column by itself, and every part that was measured at any level
+    ones: list[Part] = [Marginal.of(estimates.plan.schema, [name]) for name in estimates.plan.schema.coded]
+    parts = tuple(dict.fromkeys([*ones, *(part for each in estimates.answers for part in each.parts)]))
+    priors, size = public_factors(estimates), len(estimates.totals)
     asked = [cells_of(part, estimates) for part in parts]
     rows = np.maximum(estimates.totals, ALMOST_NONE)
     factors = rows @ priors[-1] / rows.sum()
@@ -141,13 +139,6 @@ def facts_of(
         views.append(view)
     whole = {"public": np.asarray(weights * factors[public.group]), "estimate": together}
     return Facts(parts, tuple(views), whole, {name: coded for name, (coded, _) in counted.items()})
-
-
-def shown_parts(estimates: Estimates) -> tuple[Part, ...]:
-    """Every column by itself, and every part that was measured at any level."""
-    schema = estimates.plan.schema
-    ones: list[Part] = [Marginal.of(schema, [name]) for name in schema.coded]
-    return tuple(dict.fromkeys([*ones, *(part for each in estimates.answers for part in each.parts)]))
 
 
 def cells_of(part: Part, estimates: Estimates) -> Cells:

@@ -15,46 +15,36 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from prade.core.arrays import Floats
 
-COMMON_STYLE = "common.css"
 COMMON_SCRIPTS = ("dom.js", "unpack.js", "address.js", "table.js", "charts.js")
 
 
-def page(template: str, data: Any, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), **context: Any) -> str:
+def page(template: str, data: Any, *, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
     """A page from a template of the folder `page` that extends `shell.html.j2`, with the common style and scripts.
 
-    Scripts find `data` in the element `data` as JSON. The template has it as `data`, and the rest by name.
+    Scripts find `data` in the element `data` as JSON, and the template has it as `data`.
     """
-    return render(
-        template,
-        data,
-        style="\n".join(text(name) for name in (COMMON_STYLE, *styles)),
-        scripts=[vega(), "\n".join(text(name) for name in (*COMMON_SCRIPTS, *scripts))],
-        **context,
-    )
-
-
-def render(template: str, data: Any, *, style: str, scripts: Sequence[str], **context: Any) -> str:
-    """Fill a template with data, a style and scripts, and allow these, and nothing else, to be used."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
     environment = Environment(
         loader=FunctionLoader(text), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    vega = "\n".join(text(f"vega/{name}.min.js") for name in ("vega", "vega-lite", "vega-embed"))
+    style = "\n".join(text(name) for name in ("common.css", *styles))
+    inside = [vega, "\n".join(text(name) for name in (*COMMON_SCRIPTS, *scripts))]
     return environment.get_template(template).render(
         data=data,
         json=Markup(json_in_html(data)),
         style=Markup(style),
-        scripts=[Markup(script) for script in scripts],
+        scripts=[Markup(script) for script in inside],
         style_hash=_hash(style),
-        script_hashes=[_hash(script) for script in scripts],
-        **context,
+        script_hashes=[_hash(script) for script in inside],
     )
 
 
@@ -68,11 +58,6 @@ def json_in_html(value: Any) -> str:
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script that defines `vegaEmbed`."""
-    return "\n".join(text(f"vega/{name}.min.js") for name in ("vega", "vega-lite", "vega-embed"))
-
-
 @cache
 def text(name: str) -> str:
     """A file of the folder `page`."""
@@ -84,18 +69,11 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-Type = Literal["u8", "u16", "i32", "f32"]
-
-TYPES: dict[str, np.dtype[Any]] = {
-    "u8": np.dtype("u1"),
-    "u16": np.dtype("<u2"),
-    "i32": np.dtype("<i4"),
-    "f32": np.dtype("<f4"),
-}
+TYPES = {name: np.dtype(code) for name, code in (("u16", "<u2"), ("i32", "<i4"), ("f32", "<f4"))}
 EFFORT = 9  # of the compression: the page is written once and read often
 
 
-def packed(array: Any, *, unit: int = 20_000, type: Type = "u16") -> dict[str, Any]:
+def packed(array: Any, *, unit: int = 20_000, type: str = "u16") -> dict[str, Any]:
     """An array as an entry of a page's data; values that do not fit the type are a ValueError.
 
     >>> packed([[0.5, float("nan")]])["shape"], unpacked(packed([[0.5, float("nan")]])).tolist()

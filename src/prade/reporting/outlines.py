@@ -83,13 +83,20 @@ def outlines(source: str | PathLike[str], levels: Sequence[Grouping], key: str |
     for level, grouping in enumerate(levels):
         for name in names if grouping.by else ():
             matches = _matches(features, name, grouping)
-            taken = sum(len(each) for each in matches.values())
             # Of two properties that match equally many groups, prefer the one with fewer features for each group.
-            fit = len(matches) / len(grouping) - 1e-6 * (taken - len(matches))
+            surplus = sum(len(each) - 1 for each in matches.values())
+            fit = len(matches) / len(grouping) - 1e-6 * surplus
             if matches and (best is None or fit >= best[0]):
                 best = (fit, level, name, matches)
     if best is None:
-        raise DataError(_no_match(Path(source), features, levels, key), remedy="geojson_key")
+        tried, first = [key] if key else names[:SHOWN], features[0].named
+        has = ", ".join(f"{name} = {str(first[name])[:40]!r}" for name in tried if name in first) or "no such property"
+        wanted = "-".join(str(value) for value in levels[-1].values[0]) or "all rows"
+        raise DataError(
+            f"no feature of {source} is a group of the release: the first feature has {has}, the first group is "
+            f"{wanted!r}",
+            remedy="geojson_key",
+        )
     _, level, name, matches = best
     rings = {group: [ring for f in which for ring in _rings(features[f])] for group, which in matches.items()}
     used = {f for which in matches.values() for f in which}
@@ -157,33 +164,23 @@ def _names(features: Sequence[_Feature], key: str | None) -> list[str]:
     return [key]
 
 
-def _value(feature: _Feature, name: str) -> Key | None:
-    parts = [name] if name in feature.named else name.split("+")
-    values = [feature.named.get(part) for part in parts]
-    return None if None in values else tuple(word for value in values for word in simple(value))
-
-
 def _matches(features: Sequence[_Feature], name: str, grouping: Grouping) -> dict[int, list[int]]:
     """The features of every group: by the groups' values joined or by the last value, if these tell groups apart."""
     by_value: dict[Key, list[int]] = {}
     for number, feature in enumerate(features):
-        if (value := _value(feature, name)) is not None:
-            by_value.setdefault(value, []).append(number)
+        values = [feature.named.get(part) for part in ([name] if name in feature.named else name.split("+"))]
+        if None not in values:
+            by_value.setdefault(_key(values), []).append(number)
     tried: list[dict[int, list[int]]] = [{}]
-    for values in (grouping.values, [each[-1:] for each in grouping.values]):
-        keys = [tuple(word for value in each for word in simple(value)) for each in values]
+    for groups in (grouping.values, [each[-1:] for each in grouping.values]):
+        keys = [_key(each) for each in groups]
         if len(set(keys)) == len(keys):
             tried.append({group: by_value[key] for group, key in enumerate(keys) if key in by_value})
     return max(tried, key=len)
 
 
-def _no_match(path: Path, features: Sequence[_Feature], levels: Sequence[Grouping], key: str | None) -> str:
-    """The message for a file none of whose features is a group."""
-    tried = [key] if key else _names(features, None)[:SHOWN]
-    first = features[0].named
-    has = ", ".join(f"{name} = {str(first[name])[:40]!r}" for name in tried if name in first) or "no such property"
-    wanted = "-".join(str(value) for value in levels[-1].values[0]) or "all rows"
-    return f"no feature of {path} is a group of the release: the first feature has {has}, the first group is {wanted!r}"
+def _key(values: Sequence[Any]) -> Key:
+    return tuple(word for value in values for word in simple(value))
 
 
 def _rings(feature: _Feature) -> Iterator[Ring]:
@@ -217,9 +214,6 @@ def _drawn(
     west, east = min(flat(x) for x, _ in points), max(flat(x) for x, _ in points)
     scale = WIDTH / max(east - west, north - south, 1e-9)
     width, height = max(round((east - west) * scale), 1), max(round((north - south) * scale), 1)
-
-    def snapped(point: Point) -> tuple[int, int]:
-        return round((flat(point[0]) - west) * scale), round((north - point[1]) * scale)
 
     def drawn(each: Sequence[Ring]) -> list[Snapped]:
         return [

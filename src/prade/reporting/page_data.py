@@ -3,48 +3,32 @@
 Arrays are packed (`prade.reporting.html`): [groups of the view, cells]. A view is a level, and the first view is the
 whole table, a level of one group.
 
-    headline     {"dataset", "rows", "groups", "level", "budget", "made", "sentence"}
-    tiles        four times {"title", "value", "note", "tone": "good" | "plain" | "bad"}
-    caveats      sentences: what the rehearsal warned of, and what else limits the release
+    headline, tiles, promise, provenance, budget, methodology, caveats   see `prade.reporting.statements`
     use, careful sentences: what the rows are good for, and what they are not good for
-    diagnosis    where the public table is wrong (`prade.diagnosis`): {"headlines", "remarks": sentences,
-                 "levels": [{"name", "groups", "columns": [{"column", "title", "wrong": number of groups, "distance",
-                 "at_least", "sampling", "noise_units"}]}]}
+    diagnosis    where the public table is wrong (`prade.diagnosis`)
     columns      {"name", "title", "description", "unit", "labels", "measured": names of levels,
                  "cells": [first, end] of its cells in a view's arrays,
                  "error": model error of its table in a group of the last level, null if all may have no rows,
-                 "width": median width of its cells' 95 % intervals there, in rows}; title is the name where the schema
-                 has no other; description and unit may be empty
+                 "width": median width of its cells' 95 % intervals there, in rows}
     views        {"name", "by", "labels", "totals": numbers of rows, "totalSd": their standard deviations,
                  "parts": [{"name", "cells", "sd": of the noise in a count}],
                  "public", "noisy", "estimate", "synthetic", and "truth" if given: packed shares of the cells of all
-                 columns, one column after the other. "noisy" is clipped to 0..1, and absent (NaN) where a column was
-                 not measured,
+                 columns, one column after the other; "noisy" is NaN where a column was not measured,
                  "low", "high": 95 % intervals of "estimate", "rowsLow", "rowsHigh": the same in numbers of rows,
                  "basis": for each column "measured", "summed" or "model",
-                 "error": for each group, mean over the columns of the model error of the column's table, null where
-                 the group may well have no rows, so that the error is unknown,
-                 "width": for each group, median width of its cells' 95 % intervals, in rows,
+                 "error", "width": for each group, as for columns; the error is null where the group may have no rows,
                  "technical": {"before": misfit of the public table, "after": of the estimate, "kl", "status"}}
     noun         what numbers of rows count: "people" where nobody has more than one row, otherwise "rows"
     z            a 95 % interval is the estimate plus and minus z standard deviations
     pairs        for each view {"index": [[i, j], ...] with i < j, numbers of columns,
                  "starts": where each pair's cells start, and the number of all cells at the end,
-                 "public", "noisy", "estimate", "low", "high", "synthetic", and "truth" if given: packed shares of the
-                 cells of all pairs, one pair after the other, j running fastest,
+                 series and intervals as in views, of all pairs, one after the other, j running fastest,
                  "basis": for each pair, "leftOut": names of measured pairs for which there was no room}.
                  The first view has all pairs that are small enough to be shown, the others have the measured ones. A
                  pair that a view does not have is not known for its groups and must not be shown under their names
     largestPair  pairs of more cells are not shown
-    map          null or {"width", "height", "paths": {group: SVG path}, "others": SVG paths of outlines that belong to
-                 no group, "view", "key", "without", "unused", "lack"}
+    map          null, or the outlines (`prade.reporting.outlines`) with "view" and "without", the groups without one
     statuses     {status: what it means}, of those that occur in "technical"
-    budget       for each level {"name", "groups", "asks": [...]} (`prade.reporting.statements.budget_of`)
-    promise      {"meaning", "promise", "account", "targets", "copies"}
-    provenance   {"versions": {name: version}, "public": [{"file", "hash"}], "publicRows", "plan", "seed", "ledger",
-                 "labels": null or {"file", "hash"} of labels that were given after measuring,
-                 "cite": {"sentence", "bibtex"}} (`prade.reporting.statements`)
-    methodology  a paragraph (`prade.reporting.statements`)
     truth        null, or the comparison with the true rows (`prade.reporting.truth`)
 """
 
@@ -64,17 +48,9 @@ from prade.estimating.levels.asked_rows import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE, interval
 from prade.estimating.levels.error_bars import AT_ONCE
 from prade.queries.parts import Marginal
+from prade.reporting import statements
 from prade.reporting.facts import Facts, Precision, View, cells_of, deviations, precision_of
 from prade.reporting.html import packed
-from prade.reporting.statements import (
-    budget_of,
-    caveats_of,
-    headline_of,
-    methodology_of,
-    promise_of,
-    provenance_of,
-    tiles_of,
-)
 from prade.reporting.truth import truth_data
 from prade.reporting.use_and_care import Situation, measured_columns, unseen_values, use_and_care
 
@@ -116,31 +92,26 @@ def data_of(
     statuses = {name for view in facts.views for name in view.status}
     pairs = pairs_of(estimates, facts, largest=largest_pair, most_numbers=most_numbers, execution=execution)
     return {
-        "headline": headline_of(release, rows),
-        "tiles": tiles_of(release, rows),
-        "caveats": caveats_of(plan),
+        "headline": statements.headline_of(release, rows),
+        "tiles": statements.tiles_of(release, rows),
+        "caveats": statements.caveats_of(plan),
         "use": use,
         "careful": careful,
         "diagnosis": _diagnosis(diagnosis, plan),
         "columns": _columns(estimates, precisions[-1]),
         "views": views,
-        "noun": noun_of(plan),
+        "noun": "people" if plan.unit.max_rows == 1 else "rows",
         "z": NINETY_FIVE,
         "pairs": pairs,
         "largestPair": largest_pair,
         "map": None if shapes is None else _map(estimates, facts, shapes),
         "statuses": {status.value: status.advice for status in Status if status.value in statuses},
-        "budget": budget_of(plan),
-        "promise": promise_of(release, copied),
-        "provenance": provenance_of(estimates, seed, rows),
-        "methodology": methodology_of(estimates, rows, seed),
+        "budget": statements.budget_of(plan),
+        "promise": statements.promise_of(release, copied),
+        "provenance": statements.provenance_of(estimates, seed, rows),
+        "methodology": statements.methodology_of(estimates, rows, seed),
         "truth": truth and truth_data(estimates, truth, copied=copied, execution=execution),
     }
-
-
-def noun_of(plan: Plan) -> str:
-    """What a number of rows counts."""
-    return "people" if plan.unit.max_rows == 1 else "rows"
 
 
 def rounded(values: Iterable[Any], digits: int) -> list[Any]:
@@ -192,8 +163,8 @@ def _view(estimates: Estimates, facts: Facts, precision: Precision) -> dict[str,
         "error": rounded(precision.errors.mean(axis=1), 4),
         "width": rounded(np.median(precision.widths, axis=1), 1),
         "technical": {
-            "before": rounded(facts.overall_misfit(view, "public"), 2),
-            "after": rounded(facts.overall_misfit(view, "estimate"), 2),
+            "before": rounded(facts.misfit(view, "public"), 2),
+            "after": rounded(facts.misfit(view, "estimate"), 2),
             "kl": rounded(view.kl, 4),
             "status": list(view.status),
         },

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from prade.planning.questions import Question
     from prade.planning.settings import Expected, Settings
     from prade.privacy.noise_law import NoiseLaw
-    from prade.privacy.protection import Unit
     from prade.release.release import Release
 
 KINDS = (TOTAL, "one-way tables", "two-way tables")  # of questions, in the legend of page/report_budget.js
@@ -57,15 +56,29 @@ def headline_of(release: Release, rows: int) -> dict[str, Any]:
 def tiles_of(release: Release, rows: int) -> list[dict[str, str]]:
     """Rows and groups, the expected error, the unit of protection, and what is left of the budget."""
     plan = release.plan
+    unit, exposed = plan.unit, not_protected(plan.invariants) is not None
     levels = [many(len(grouping), grouping.by[-1]) for grouping in plan.groupings if grouping.by]
-    made_of = [*levels, many(len(plan.schema.coded), "column")]
+    lines = [line.strip().split(maxsplit=1) for line in read_account(release.path)]
+    account = {line[0]: short(line[1]) for line in lines if len(line) == 2}
     return [
         _tile(
-            "Rows and groups" if levels else "Rows and columns", many(rows, "synthetic row"), f"{', '.join(made_of)}."
+            "Rows and groups" if levels else "Rows and columns",
+            many(rows, "synthetic row"),
+            f"{', '.join([*levels, many(len(plan.schema.coded), 'column')])}.",
         ),
         expected_tile(plan.expected),
-        protection_tile(plan),
-        budget_tile(release),
+        _tile(
+            "Unit of protection",
+            "one person" if unit.enforced else f"one person, if nobody has more than {many(unit.max_rows, 'row')}",
+            plan.promise(),
+            "bad" if exposed else "good" if unit.enforced else "plain",
+        ),
+        _tile(
+            "Budget left",
+            account.get("remaining", "not recorded"),
+            f"Of {account.get('cap', 'an unknown cap')}, after this release cost {short(plan.budget)}. As of "
+            f"{made_on(release)}; the ledger knows what is left today.",
+        ),
     ]
 
 
@@ -83,31 +96,6 @@ def expected_tile(expected: Expected | None) -> dict[str, str]:
     )
     clear = expected.prior - expected.error > expected.spread
     return _tile(title, words.replace("%", " %"), note, "bad" if expected.harmful else "good" if clear else "plain")
-
-
-def protection_tile(plan: Plan) -> dict[str, str]:
-    """Who is protected, and what that rests on."""
-    unit = plan.unit
-    whole = "one person" if unit.enforced else f"one person, if nobody has more than {many(unit.max_rows, 'row')}"
-    exposed = not_protected(plan.invariants) is not None
-    return _tile(
-        "Unit of protection", whole, plan.promise(), "bad" if exposed else "good" if unit.enforced else "plain"
-    )
-
-
-def budget_tile(release: Release) -> dict[str, str]:
-    """What was left of the budget when the release was measured, by the ledger's account in its folder."""
-    account = account_of(release)
-    left, cap = account.get("remaining", "not recorded"), account.get("cap", "an unknown cap")
-    cost = short(release.plan.budget)
-    note = f"Of {cap}, after this release cost {cost}. As of {made_on(release)}; the ledger knows what is left today."
-    return _tile("Budget left", left, note)
-
-
-def account_of(release: Release) -> dict[str, str]:
-    """The cap, what was spent and what remained, in short, from the account in the release's folder."""
-    lines = [line.strip().split(maxsplit=1) for line in read_account(release.path)]
-    return {line[0]: short(line[1]) for line in lines if len(line) == 2 and line[0] in ("cap", "spent", "remaining")}
 
 
 def caveats_of(plan: Plan) -> list[str]:
@@ -236,126 +224,85 @@ def cite(release: Release, rows: int) -> dict[str, str]:
     title = f"{plan.dataset}: synthetic rows with differential privacy"
     note = f"{many(rows, 'row')}, {short(plan.budget)}, plan {plan.hash[:16]}, made with prade {version('prade')}"
     key = re.sub(r"[^a-z0-9]+", "-", plan.dataset.casefold()).strip("-") or "release"
-    fields = {"title": title, "year": made[:4], "note": note}
-    body = ",\n".join(f"  {name} = {{{_escaped(value)}}}" for name, value in fields.items())
+    fields = {
+        name: re.sub(r"([&%$#_{}])", r"\\\1", value.replace("\\", "/"))  # BibTeX would read these marks as commands
+        for name, value in (("title", title), ("year", made[:4]), ("note", note))
+    }
+    body = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
     return {"sentence": f"{title} ({made}). {note}.", "bibtex": f"@misc{{{key}-{made[:4]},\n{body}\n}}"}
-
-
-def _escaped(text: str) -> str:
-    """A text that BibTeX takes literally."""
-    return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/"))
 
 
 def methodology_of(estimates: Estimates, rows: int, seed: int | None) -> str:
     """The whole paragraph."""
-    plan, grouped = estimates.plan, bool(estimates.plan.levels[-1].by)
+    plan, unit = estimates.plan, estimates.plan.unit
+    grouped = bool(plan.levels[-1].by)
+    change = "adding or removing" if unit.neighbours == "add-remove" else "exchanging"
+    most = many(unit.max_rows, "row")
+    within = "" if unit.per_group is None else f", and at most {unit.per_group} of them in any one group"
+    bound = f", of which at most {most} were counted{within}, chosen at random"
+    where = f" in {many(len(plan.public.files), 'file')}" if plan.public else ""
+    source, limit = (
+        "chance differences between tables of this size",
+        "by far more than chance, where it was not measured",
+    )
+    if grouped:
+        source = "differences between groups of the public table"
+        limit = "in a way in which public groups do not differ from each other"
+    rules = [each.rule for each in plan.invariants if isinstance(each, Rule)]
+    published = published_levels(plan)
     sentences = [
         f"The {many(rows, 'synthetic row')} of {plan.dataset} protect the people in the private table by differential "
         f"privacy with a budget of {plan.budget}.",
-        neighbours(plan.unit),
-        measured(plan),
-        prior(plan, len(estimates.public.observed)),
-        estimation(estimates.settings, len(plan.levels), grouped=grouped),
-        sampling(seed),
-        *invariants(plan),
-        intervals(grouped=grouped),
+        f"Neighbouring tables differ by {change} all rows of one person"
+        f"{bound if unit.enforced else f'; that nobody has more than {most} was assumed, not enforced'}.",
+        _measured(plan),
+        f"Estimates start from a public table of {many(len(estimates.public.observed), 'row')}{where}, and give "
+        "weights to these rows only.",
+        _estimated(estimates.settings, len(plan.levels), grouped),
+        f"Synthetic rows were drawn systematically from the weighted public rows"
+        f"{'' if seed is None else f' (seed {seed})'}, and exchanged to bring their one- and two-way tables nearer to "
+        "the estimates; their values are those of public rows.",
+        f"All rows obey: {'; '.join(rules)}." if rules else None,
+        f"Numbers of rows {published} were set to published ones." if published else None,
+        not_protected(plan.invariants),
+        f"The 95 % intervals come from a model of three sources of error: the noise, {source}, and the distance of the "
+        "release's own answers from the estimates. They do not cover a private table that differs from the public one "
+        f"{limit}.",
     ]
-    return " ".join(sentences)
+    return " ".join(filter(None, sentences))
 
 
-def neighbours(unit: Unit) -> str:
-    """What one person can change, and whether that is enforced."""
-    change = "adding or removing" if unit.neighbours == "add-remove" else "exchanging"
-    start = f"Neighbouring tables differ by {change} all rows of one person"
-    most = many(unit.max_rows, "row")
-    if not unit.enforced:
-        return f"{start}; that nobody has more than {most} was assumed, not enforced."
-    within = "" if unit.per_group is None else f", and at most {unit.per_group} of them in any one group"
-    return f"{start}, of which at most {most} were counted{within}, chosen at random."
-
-
-def measured(plan: Plan) -> str:
-    """What was counted at each level, and the noise."""
-    said = [
-        f"{_asked(question)} of {_groups(plan, question.level)}, with discrete {question.law.words} of scale "
-        f"{float(question.scale):,.4g} in every count"
-        for question in plan.questions
-    ]
-    return f"Measured were {'; '.join(said)}. {read_besides(plan)}"
-
-
-def read_besides(plan: Plan) -> str:
-    """What was read from the private table besides the counts."""
+def _measured(plan: Plan) -> str:
+    """What was counted at each level, and the noise; and what else was read from the private table."""
+    counted = []
+    for question in plan.questions:
+        grouping = plan.groupings[question.level]
+        groups = f"each of {many(len(grouping), grouping.by[-1])}" if grouping.by else "the whole table"
+        cells = "" if question.is_total else f" ({many(question.cells, 'count')})"
+        counted.append(
+            f"{asked(question)}{cells} of {groups}, with discrete {question.law.words} of scale "
+            f"{float(question.scale):,.4g} in every count"
+        )
     person, exact = plan.unit.person_id, [str(each) for each in plan.invariants if each.source == "private"]
-    said = [] if person is None else [f"the column {person!r}, to limit the rows of each person"]
-    said += [f"{'; '.join(exact)}, without noise"] if exact else []
-    if not said:
-        return "Nothing else was read from the private table."
-    return f"Besides, only this was read from the private table: {'; and '.join(said)}."
+    besides = [] if person is None else [f"the column {person!r}, to limit the rows of each person"]
+    besides += [f"{'; '.join(exact)}, without noise"] if exact else []
+    last = f"Besides, only this was read from the private table: {'; and '.join(besides)}."
+    return f"Measured were {'; '.join(counted)}. {last if besides else 'Nothing else was read from the private table.'}"
 
 
-def _asked(question: Question) -> str:
-    return f"the {TOTAL}" if question.is_total else f"{asked(question)} ({many(question.cells, 'count')})"
-
-
-def _groups(plan: Plan, level: int) -> str:
-    grouping = plan.groupings[level]
-    return f"each of {many(len(grouping), grouping.by[-1])}" if grouping.by else "the whole table"
-
-
-def prior(plan: Plan, rows: int) -> str:
-    """What the estimates start from."""
-    files = plan.public and len(plan.public.files)
-    where = f" in {many(files, 'file')}" if files else ""
-    return f"Estimates start from a public table of {many(rows, 'row')}{where}, and give weights to these rows only."
-
-
-def estimation(settings: Settings, levels: int, *, grouped: bool = True) -> str:
+def _estimated(settings: Settings, levels: int, grouped: bool) -> str:
     """How answers and public rows are brought together."""
     weights = "Each group's weights" if grouped else "Weights"
     down = " level by level, each group starting from its parent's estimate," if levels > 1 else ""
     if settings.estimator != "map":
         name = {"two-stage": "the two-stage estimator", "ide": "iterative density estimation"}[settings.estimator]
         return f"{weights} were estimated{down} from the raw answers, by {name}."
-    answers = "raw answers"
-    if settings.smooth:
-        between = "public groups" if grouped else "public rows"
-        answers = f"answers (smoothed, by how cells vary together between {between})"
+    between = "public groups" if grouped else "public rows"
+    answers = f"answers (smoothed, by how cells vary together between {between})" if settings.smooth else "raw answers"
     return (
         f"{weights} were estimated{down} as the least change of the public rows' weights, by relative "
         f"entropy, that fits the {answers} as closely as their noise warrants."
     )
-
-
-def sampling(seed: int | None) -> str:
-    """How rows were drawn."""
-    seeded = "" if seed is None else f" (seed {seed})"
-    return (
-        f"Synthetic rows were drawn systematically from the weighted public rows{seeded}, and exchanged to bring their "
-        "one- and two-way tables nearer to the estimates; their values are those of public rows."
-    )
-
-
-def intervals(*, grouped: bool = True) -> str:
-    """What the intervals cover, and what they do not."""
-    source, limit = "chance differences between tables of this size", "far more than chance, where it was not measured"
-    if grouped:
-        source = "differences between groups of the public table"
-        limit = "a way in which public groups do not differ from each other"
-    return (
-        f"The 95 % intervals come from a model of three sources of error: the noise, {source}, and the distance of the "
-        "release's own answers from the estimates. They do not cover a private table that differs from the public one "
-        f"{'in' if grouped else 'by'} {limit}."
-    )
-
-
-def invariants(plan: Plan) -> list[str]:
-    """Facts that are met exactly, and which of them are not protected."""
-    rules = [each.rule for each in plan.invariants if isinstance(each, Rule)]
-    totals = published_levels(plan)
-    said = [f"All rows obey: {'; '.join(rules)}."] if rules else []
-    said += [f"Numbers of rows {totals} were set to published ones."] if totals else []
-    return [*said, *filter(None, [not_protected(plan.invariants)])]
 
 
 def published_levels(plan: Plan) -> str:

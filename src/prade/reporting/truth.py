@@ -6,56 +6,20 @@ synthetic rows.
 
 All of this is computed from true rows. It is not private.
 
-`truth_data` gives the page's entry "truth", which is null on a page without the true rows. Its shape:
+`truth_data` gives the page's entry "truth", which is null on a page without the true rows:
 
-    {"score": mean of the contest's score over the places, 0 (best) to 2 (a place off by 250 rows or more scores 2),
-     "nist": the same on the contest's scale, 1000 (best) to 0,
-     "pairs": number of pairs of columns in the score (the contest's 50, drawn at random),
-     "synthetic": mean distance of the synthetic rows over the places that have true rows, 0 to 2 (no penalty),
-     "prior": the same for the public table (each place's prior),
-     "ratio": synthetic / prior, or null where prior is 0,
-     "priorError", "syntheticError": the same for each place of the last view, null where it has no true rows,
-     "sentence": "The synthetic rows have 48 % of the public table's error.",
-     "worst_pairs": [{"first", "second": column names, "places": mean distance over the places,
-                      "places_public": the public table's, "whole": distance of all rows together,
-                      "public": that of the public table, all rows}, ... 10],
-     "worst_places": [{"label", "view": index of the last view, "group": number of the place in that view,
-                       "distance", "public": mean distances or null, "score", "why": "" | "bias" | "missing" | "extra",
-                       "true_rows", "synthetic_rows"}, ... 10],
-     "heat": {"columns": [names], "places", "whole", "public": packed f32 [columns, columns], symmetric; the diagonal is
-              the distance of the one-way table; "places" is the mean over the places of the last level,
-              "places_public" the public table's, "whole" and "public" compare all rows together (synthetic, public)},
-     "consistency": as in metrics,
-     "copies": {"share": 0 to 1 or null, "words": str},
-     "metrics": {...}}
-
-"metrics" is what `prade score --json` has under that name (`prade.scoring.metrics.measures.all_metrics`). Anything in
-it, a whole metric or one table's part of it, may instead be {"not_available": "why, and what to do"}. "public" is null
-where there is no public table.
-
-    {"summary": [{"metric": "3-marginal", "title": "Three-way tables (k-marginal, k = 3)", "synthetic": 912.3 or null,
-                  "public": 874.0 or null, "best": 1000, "digits": 1, "read": "1000 is perfect, 0 nothing in common",
-                  "why": "" or why it is not available}, ...],          # one line per metric: enough for a table
-     "rows": {"truth", "synthetic", "public" or null, "sample": the most rows that sampled metrics take, "seed"},
-     "kmarginal": [{"k": 1, "tables": 36, "of": 36, "synthetic": {"distance": 0 to 2, "score": 0 to 1000},
-                    "public": the same or null}, ... k = 2, 3],
-     "propensity": {"rows": of each table, "synthetic": {"pmse", "expected", "ratio", "auc"}, "public": the same},
-     "linear", "logistic": {"outcome": "PINCP" or a query, "predictors": [names],
-                  "truth", "synthetic", "public": {"rows": int, "coefficients": [{"term": "SEX 2", "estimate", "error",
-                       "low", "high", "overlap": 0 to 1 (not for the truth)}, ...], "overlap": mean of them (not for
-                       the truth)}},     # the same terms in the same order for every table
-     "pca": {"rows": of each table, "axes": [{"share": of the truth's variance, "columns": ["AGEP", ... the largest]}],
-             "synthetic", "public": {"distance": mean over axes, "axes": [{"share": of this table's variance on the
-                  truth's axis, "shift": difference of the means, "distance": Wasserstein, both in standard deviations
-                  of the truth}, ...]}},
-     "correlations": {"columns": [names], "kinds": how each kind of pair is measured, in words,
-             "synthetic", "public": {"mean": mean absolute difference, "largest",
-                  "worst": [{"first", "second", "kind": "Pearson" | "Cramer's V", "truth", "found", "difference"}],
-                  "matrix": lists of lists, the differences (found - truth), null on the diagonal and where unknown}},
-     "unique": {"unique": rows that are unique in the truth, "of": true rows,
-             "synthetic", "public": {"matched": int, "share": matched / unique}},
-     "consistency": {"rules": [{"low": "WAGP", "high": "PINCP", "rows": true rows with both values,
-             "truth", "synthetic", "public": share of the rows with both values that have low > high, or null}, ...]}}
+    score, nist   mean of the contest's score over the places, 0 (best) to 2; the same from 1000 (best) to 0
+    pairs         number of pairs of columns in the score
+    synthetic     mean distance of the synthetic rows over the places that have true rows, 0 to 2
+    prior, ratio  the same for the public table; synthetic / prior
+    priorError, syntheticError   the same for each place of the last view, null where it has no true rows
+    worst_pairs   [{"first", "second", and as in heat: "places", "places_public", "whole", "public"}]
+    worst_places  as in `prade score --json`, and "view": index of the last view
+    heat          {"columns", "places", "places_public", "whole", "public": packed, symmetric; the diagonal is the
+                  distance of the one-way table; "places" is the mean over the places of the last level, "whole" and
+                  "public" compare all rows together}
+    metrics       as in `prade score --json` (`prade.scoring.metrics.measures.all_metrics`)
+    copies        {"share", "words"}
 """
 
 from __future__ import annotations
@@ -87,8 +51,6 @@ from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs
 from prade.scoring.sides import Side
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
 
@@ -133,14 +95,12 @@ def true_rows(plan: Plan, source: Any) -> tuple[Side, Ints]:
     Every file is coded separately, so a column may have numbers in one and texts in the next, as in measuring.
     """
     files, form = _files(source), format_of(source)
-    tables = [source] if files is None else [form.file(file) for file in files]
-    each = [_true_rows(plan, read_table(table, guess=False)) for table in tables]
-    return Side.joined([side for side, _ in each]), np.concatenate([number for _, number in each])
-
-
-def _true_rows(plan: Plan, rows: pa.Table) -> tuple[Side, Ints]:
-    number = plan.groups.keyed(rows.column_names, plan.groupings[-1].number).numbers(rows)
-    return Side.of(plan.schema, rows), number
+    sides, numbers = [], []
+    for each in [source] if files is None else [form.file(file) for file in files]:
+        rows = read_table(each, guess=False)
+        numbers.append(plan.groups.keyed(rows.column_names, plan.groupings[-1].number).numbers(rows))
+        sides.append(Side.of(plan.schema, rows))
+    return Side.joined(sides), np.concatenate(numbers)
 
 
 def _files(source: Any) -> list[Path] | None:
@@ -165,12 +125,7 @@ def _files(source: Any) -> list[Path] | None:
 
 
 def truth_of(
-    estimates: Estimates,
-    truth: Any,
-    synthetic: Coded,
-    group: Ints,
-    *,
-    execution: Execution = Execution(),
+    estimates: Estimates, truth: Any, synthetic: Coded, group: Ints, *, execution: Execution = Execution()
 ) -> Truth:
     """Compare the synthetic rows and the public baseline with true rows."""
     plan = estimates.plan
@@ -189,11 +144,7 @@ def truth_of(
 
 
 def truth_data(
-    estimates: Estimates,
-    truth: Truth,
-    *,
-    copied: float | None = None,
-    execution: Execution = Execution(),
+    estimates: Estimates, truth: Truth, *, copied: float | None = None, execution: Execution = Execution()
 ) -> dict[str, Any]:
     """The page's entry "truth"; `copied` is the share of copies that the file of synthetic rows states."""
     schema = estimates.plan.schema
@@ -226,7 +177,6 @@ def truth_data(
             for place in worst_places(truth.score, truth.prior)
         ],
         "heat": {"columns": list(schema.coded), **matrices},
-        "consistency": metrics["consistency"],
         "copies": {"share": copied, "words": copies_in_words(copied)},
         "metrics": metrics,
     }

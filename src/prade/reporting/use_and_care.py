@@ -1,14 +1,13 @@
 """What the synthetic rows and the estimates are good for, and what to be careful with: sentences made by rules.
 
-Each rule looks at one thing that the plan, the estimates or their intervals show, and says a sentence or nothing.
+Each rule looks at one thing that the plan, the estimates or their intervals show.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,58 +51,144 @@ class Situation:
     drifted: Sequence[str] = ()  # columns that the public table is wrong about, and that were not measured below
 
     @property
-    def last(self) -> str:
-        """The word for a group of the last level."""
-        by = self.plan.levels[-1].by
-        return by[-1] if by else "table"
-
-    @property
-    def grouped(self) -> bool:
-        """Whether there are groups, rather than one table."""
-        return bool(self.plan.levels[-1].by)
-
-    @property
-    def where(self) -> str:
-        """The groups of the last level as part of a sentence."""
-        return place_of(self.plan.levels[-1].by)
-
-    def tables_of(self, columns: Sequence[str]) -> str:
-        """The one-way tables of some columns at the last level, as the start of a sentence."""
-        groups = f" {self.where}" if self.grouped else ""
-        return f"One-way tables{groups} of {_of(columns, self.plan.schema.coded)}"
-
-    @property
     def harmful(self) -> bool:
         """Whether rehearsals expected the release to be worse than the public table."""
         return self.plan.expected is not None and self.plan.expected.harmful
 
-    def measured_columns(self, *, narrow: bool) -> list[str]:
-        """The columns that were measured at the last level, with narrow intervals or without."""
-        last, columns = self.plan.levels[-1].name, measured_columns(self.plan)
-        return [
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The columns that define the groups of the last level; none for one table."""
+        return self.plan.levels[-1].by
+
+    def tables(self, *, narrow: bool) -> str | None:
+        """The one-way tables that were measured at the last level, with narrow intervals or without, as a subject."""
+        last, measured = self.plan.levels[-1].name, measured_columns(self.plan)
+        columns = [
             name
-            for (name, levels), reach in zip(columns.items(), self.relative_columns, strict=True)
-            if last in levels and (reach is not None and reach <= NARROW) == narrow
+            for (name, levels), reach in zip(measured.items(), self.relative_columns, strict=True)
+            if last in levels and _narrow(reach) == narrow
         ]
-
-
-Sentence = Callable[[Situation], str | None]
+        if not columns:
+            return None
+        which = f"{len(columns):,} of {many(len(measured), 'column')} ({named(columns)})"
+        if len(columns) == len(measured):
+            which = f"all {many(len(columns), 'column')}" if len(columns) > 1 else columns[0]
+        return (
+            f"One-way tables{f' {place_of(self.groups)}' if self.groups else ''} of {which}: they were measured there"
+        )
 
 
 def use_and_care(situation: Situation) -> tuple[list[str], list[str]]:
     """The sentences of all rules that apply: what to use the release for, and what to be careful with."""
-    good = EXACT if situation.harmful else (*MEASURED, *EXACT)
-    use, careful = ([said for rule in rules if (said := rule(situation))] for rules in (good, CAREFUL))
-    return use, careful
+    return list(_uses(situation)), list(_cares(situation))
+
+
+def _uses(now: Situation) -> Iterator[str]:
+    plan = now.plan
+    if not now.harmful:
+        if tables := now.tables(narrow=True):
+            yield f"{tables}."
+        if now.groups and now.relative is not None and _narrow(now.relative):
+            yield f"Counts of common values {place_of(now.groups)}: {_reach(now.relative)}"
+        if now.relative_whole is not None and _narrow(now.relative_whole):
+            whom = "for all groups together" if now.groups else "of common values"
+            yield f"Counts {whom}: {_reach(now.relative_whole)}"
+        if pairs := _pairs(plan):
+            number = f"{many(len(pairs), 'pair')} of columns that {_were(pairs)} measured"
+            yield f"How two columns go together, for {number}: {named(pairs)}."
+    if rules := [each.rule for each in plan.invariants if isinstance(each, Rule)]:
+        yield f"Rows that make sense: every synthetic row obeys {'; '.join(rules)}."
+    if published := published_levels(plan):
+        yield f"Numbers of rows {published}: they are the published ones, exactly."
+
+
+def _cares(now: Situation) -> Iterator[str]:
+    plan, group, where = now.plan, now.groups[-1] if now.groups else "table", place_of(now.groups)
+    columns = plan.schema.coded
+    if now.harmful:
+        yield "Everything: rehearsals expected the public table alone to be nearer to the truth than this release."
+    if left_out := columns_left_out(plan):
+        yield (
+            f"{len(left_out):,} of {many(len(columns), 'column')}, {named(left_out)}, {_were(left_out)} not measured: "
+            f"their shape{f' within a {group}' if now.groups else ''} is inferred from the public table and the other "
+            "columns."
+        )
+    above: dict[str, list[str]] = {}
+    for name, levels in measured_columns(plan).items():
+        if levels and plan.levels[-1].name not in levels:
+            above.setdefault(levels[-1], []).append(name)
+    if above:
+        by = {level.name: place_of(level.by, whole="in the whole table") for level in plan.levels}
+        which = " and ".join(
+            f"{many(len(names), 'column')}, {named(names)}, {_were(names)} measured {by[level]}"
+            for level, names in above.items()
+        )
+        yield f"{which}, not {where}: how a {group} differs from others is inferred."
+    if now.drifted:
+        yield (
+            f"{many(len(now.drifted), 'column')}, {named(now.drifted)}: the public table is wrong where "
+            f"{'it was' if len(now.drifted) == 1 else 'they were'} measured, and a {group} may differ from it in ways "
+            "that nothing has counted."
+        )
+    questions = [each for each in plan.questions if each.level == len(plan.levels) - 1 and not each.is_total]
+    noise = max((once_in_twenty(each.law, each.scale) for each in questions), default=0)
+    if now.groups and (below := int((now.totals < noise).sum())):
+        smallest = int(np.argmin(now.totals))
+        yield (
+            f"The smallest groups: {below:,} of {many(len(now.totals), group)} {'has' if below == 1 else 'have'} fewer "
+            f"rows than the noise in one count may add ({noise:,}); the smallest is {now.labels[smallest]}, with about "
+            f"{many(round(float(now.totals[smallest])), 'row')}."
+        )
+    if tables := now.tables(narrow=False):
+        yield (
+            f"{tables}, but half of the 95 % intervals of a column's common values reach more than "
+            f"{100 * NARROW:.0f} % of the count to either side, or no value is common enough to tell."
+        )
+    if now.relative is not None and not _narrow(now.relative):
+        advice = "Look at the interval, and add up groups where you can." if now.groups else "Look at the interval."
+        yield f"Single counts {where}: {_reach(now.relative)} {advice}"
+    every, pairs = len(columns) * (len(columns) - 1) // 2, len(_pairs(plan))
+    if every > pairs:
+        which = f"{every - pairs:,} of {every:,} pairs were not measured" if pairs else "no pair was measured"
+        yield (
+            f"How two columns go together: {which}, so dependences are those of the public table unless the counts of "
+            "single columns contradict them."
+        )
+    yield _outside_support(now)
+    if exposed := not_protected(plan.invariants):
+        yield exposed
+    if now.copied is not None and now.copied >= MOSTLY:
+        yield f"Single rows: {copies_in_words(now.copied)} A row tells about no person of the private table."
+
+
+def _outside_support(now: Situation) -> str:
+    """About values and combinations that no public row has."""
+    if now.unseen:
+        rows = (
+            "so rows that have them are put together from values of different public rows: what else is true of such "
+            "people is a guess."
+            if now.added
+            else "so no synthetic row has them either."
+        )
+        return (
+            f"{named(now.unseen)}: private rows have such values, by the noisy answers (wrong at most once in "
+            f"{1 / FALSE_ALARM:.0f} releases), but no public row has them, {rows}"
+        )
+    if now.added:
+        return (
+            "Rare combinations: those that no public row has come from rows that are put together from values of "
+            "different public rows, so that their number is a guess where it was not measured."
+        )
+    return "Rare combinations: one that no public row has does not occur among the synthetic rows, whatever is true."
 
 
 def measured_columns(plan: Plan) -> dict[str, tuple[str, ...]]:
     """The names of the levels at which each column was measured, alone or in a table with others."""
-    found: dict[str, dict[str, None]] = {name: {} for name in plan.schema.coded}
+    levels: dict[str, dict[str, None]] = {name: {} for name in plan.schema.coded}
     for question in plan.questions:
         for name in () if question.is_total else {name for part in question.parts for name in part.columns}:
-            found[name][plan.levels[question.level].name] = None
-    return {name: tuple(levels) for name, levels in found.items()}
+            levels[name][plan.levels[question.level].name] = None
+    return {name: tuple(each) for name, each in levels.items()}
 
 
 def named(names: Sequence[str]) -> str:
@@ -115,180 +200,21 @@ def named(names: Sequence[str]) -> str:
     return " and ".join(names[:NAMED]) + (" among them" if len(names) > NAMED else "")
 
 
-def measured_by_group(now: Situation) -> str | None:
-    mine = now.measured_columns(narrow=True)
-    if not mine:
-        return None
-    return f"{now.tables_of(mine)}: they were measured there."
-
-
-def narrow_by_group(now: Situation) -> str | None:
-    if now.relative is None or now.relative > NARROW or not now.grouped:
-        return None
-    return f"Counts of common values {now.where}: {_reach(now.relative)}"
-
-
-def narrow_for_everybody(now: Situation) -> str | None:
-    if now.relative_whole is None or now.relative_whole > NARROW:
-        return None
-    whom = "for all groups together" if now.grouped else "of common values"
-    return f"Counts {whom}: {_reach(now.relative_whole)}"
-
-
-def measured_pairs(now: Situation) -> str | None:
-    pairs = _pairs(now.plan)
-    if not pairs:
-        return None
-    number = many(len(pairs), "pair")
-    return f"How two columns go together, for {number} of columns that {_were(len(pairs))} measured: {named(pairs)}."
-
-
-def rules_hold(now: Situation) -> str | None:
-    rules = [each.rule for each in now.plan.invariants if isinstance(each, Rule)]
-    return f"Rows that make sense: every synthetic row obeys {'; '.join(rules)}." if rules else None
-
-
-def published_rows(now: Situation) -> str | None:
-    known = published_levels(now.plan)
-    return f"Numbers of rows {known}: they are the published ones, exactly." if known else None
-
-
-def harmful(now: Situation) -> str | None:
-    if not now.harmful:
-        return None
-    return "Everything: rehearsals expected the public table alone to be nearer to the truth than this release."
-
-
-def not_measured(now: Situation) -> str | None:
-    left_out = columns_left_out(now.plan)
-    if not left_out:
-        return None
-    of, within = len(now.plan.schema.coded), f" within a {now.last}" if now.grouped else ""
-    return (
-        f"{len(left_out):,} of {many(of, 'column')}, {named(left_out)}, {_were(len(left_out))} not measured: their "
-        f"shape{within} is inferred from the public table and the other columns."
-    )
-
-
-def measured_above(now: Situation) -> str | None:
-    levels = {level.name: level for level in now.plan.levels}
-    last, above = now.plan.levels[-1].name, dict[str, list[str]]()
-    for name, where in measured_columns(now.plan).items():
-        if where and last not in where:
-            above.setdefault(where[-1], []).append(name)
-    if not above:
-        return None
-    which = " and ".join(
-        f"{many(len(names), 'column')}, {named(names)}, {_were(len(names))} measured "
-        f"{place_of(levels[level].by, whole='in the whole table')}"
-        for level, names in above.items()
-    )
-    return f"{which}, not {now.where}: how a {now.last} differs from others is inferred."
-
-
-def wrong_above(now: Situation) -> str | None:
-    if not now.drifted:
-        return None
-    return (
-        f"{many(len(now.drifted), 'column')}, {named(now.drifted)}: the public table is wrong where "
-        f"{'it was' if len(now.drifted) == 1 else 'they were'} measured, and a {now.last} may differ from it in ways "
-        "that nothing has counted."
-    )
-
-
-def small_groups(now: Situation) -> str | None:
-    asked = [each for each in now.plan.questions if each.level == len(now.plan.levels) - 1 and not each.is_total]
-    if not asked or not now.grouped:
-        return None
-    off = max(once_in_twenty(each.law, each.scale) for each in asked)
-    below = np.flatnonzero(now.totals < off)
-    if not len(below):
-        return None
-    smallest = int(np.argmin(now.totals))
-    have = "has" if len(below) == 1 else "have"
-    return (
-        f"The smallest groups: {len(below):,} of {many(len(now.totals), now.last)} {have} fewer rows than the noise in "
-        f"one count may add ({off:,}); the smallest is {now.labels[smallest]}, with about "
-        f"{many(round(float(now.totals[smallest])), 'row')}."
-    )
-
-
-def wide_columns(now: Situation) -> str | None:
-    mine = now.measured_columns(narrow=False)
-    if not mine:
-        return None
-    return (
-        f"{now.tables_of(mine)}: they were measured there, but half of the "
-        f"95 % intervals of a column's common values reach more than {100 * NARROW:.0f} % of the count to either "
-        "side, or no value is common enough to tell."
-    )
-
-
-def wide_by_group(now: Situation) -> str | None:
-    if now.relative is None or now.relative <= NARROW:
-        return None
-    advice = "Look at the interval, and add up groups where you can." if now.grouped else "Look at the interval."
-    return f"Single counts {now.where}: {_reach(now.relative)} {advice}"
-
-
-def pairs_not_measured(now: Situation) -> str | None:
-    columns = now.plan.schema.coded
-    every, pairs = len(columns) * (len(columns) - 1) // 2, _pairs(now.plan)
-    if every <= len(pairs):
-        return None
-    which = f"{every - len(pairs):,} of {every:,} pairs were not measured" if pairs else "no pair was measured"
-    return (
-        f"How two columns go together: {which}, so dependences are those of the public table unless the counts of "
-        "single columns contradict them."
-    )
-
-
-def outside_support(now: Situation) -> str | None:
-    if now.unseen:
-        return (
-            f"{named(list(now.unseen))}: private rows have such values, by the noisy answers (wrong at most once in "
-            f"{1 / FALSE_ALARM:.0f} releases), but no public row has them, "
-            + (
-                "so rows that have them are put together from values of different public rows: what else is true of "
-                "such people is a guess."
-                if now.added
-                else "so no synthetic row has them either."
-            )
-        )
-    if now.added:
-        return (
-            "Rare combinations: those that no public row has come from rows that are put together from values of "
-            "different public rows, so that their number is a guess where it was not measured."
-        )
-    return "Rare combinations: one that no public row has does not occur among the synthetic rows, whatever is true."
-
-
-def exact_and_unprotected(now: Situation) -> str | None:
-    return not_protected(now.plan.invariants)
-
-
-def copies(now: Situation) -> str | None:
-    if now.copied is None or now.copied < MOSTLY:
-        return None
-    return f"Single rows: {copies_in_words(now.copied)} A row tells about no person of the private table."
-
-
 def _pairs(plan: Plan) -> list[str]:
     """The pairs of columns that were measured, by themselves or in a larger table, each once."""
     order = plan.schema.coded
     tables = [part for question in plan.questions for part in question.parts if isinstance(part, Marginal)]
-    pairs = dict.fromkeys(pair for part in tables for pair in combinations(sorted(part.columns, key=order.index), 2))
+    sets = (sorted(part.columns, key=order.index) for part in tables)
+    pairs = dict.fromkeys(pair for columns in sets for pair in itertools.combinations(columns, 2))
     return [Marginal.of(plan.schema, pair).name for pair in pairs]
 
 
-def _of(mine: Sequence[str], every: Sequence[str]) -> str:
-    if len(mine) == len(every):
-        return f"all {many(len(mine), 'column')}" if len(mine) > 1 else mine[0]
-    return f"{len(mine):,} of {many(len(every), 'column')} ({named(mine)})"
+def _narrow(reach: float | None) -> bool:
+    return reach is not None and reach <= NARROW
 
 
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"
+def _were(names: Sequence[str]) -> str:
+    return "was" if len(names) == 1 else "were"
 
 
 def _reach(relative: float) -> str:
@@ -296,23 +222,6 @@ def _reach(relative: float) -> str:
         f"half of the 95 % intervals reach at most {100 * relative:.0f} % of the count to either side (values that at "
         f"least {100 * COMMON:.0f} % of the rows have)."
     )
-
-
-MEASURED: tuple[Sentence, ...] = (measured_by_group, narrow_by_group, narrow_for_everybody, measured_pairs)
-EXACT: tuple[Sentence, ...] = (rules_hold, published_rows)
-CAREFUL: tuple[Sentence, ...] = (
-    harmful,
-    not_measured,
-    measured_above,
-    wrong_above,
-    small_groups,
-    wide_columns,
-    wide_by_group,
-    pairs_not_measured,
-    outside_support,
-    exact_and_unprotected,
-    copies,
-)
 
 
 def unseen_values(estimates: Estimates, facts: Facts) -> list[str]:
@@ -324,15 +233,14 @@ def unseen_values(estimates: Estimates, facts: Facts) -> list[str]:
         own = cells[: len(cells) - estimates.public.added]  # an added row is of no public person
         absent.append(np.bincount(own, minlength=size)[:size] == 0)
     looked_at = sum(int(each.sum()) for each in absent)
-    found = []
+    texts = []
     for number, part in enumerate(answers.parts):
-        if not absent[number].any():
-            continue
-        largest = plan.law.bound(float(answers.variance[0, number]), FALSE_ALARM / looked_at)
-        shown = np.flatnonzero(absent[number] & (answers.counts[number][0] > largest))
-        texts = cell_texts(part, plan.schema) if len(shown) else []
-        found += [texts[cell] for cell in shown]
-    return found
+        if absent[number].any():
+            largest = plan.law.bound(float(answers.variance[0, number]), FALSE_ALARM / looked_at)
+            shown = np.flatnonzero(absent[number] & (answers.counts[number][0] > largest))
+            every = cell_texts(part, plan.schema) if len(shown) else []
+            texts += [every[cell] for cell in shown]
+    return texts
 
 
 def cell_texts(part: Part, schema: Schema) -> list[str]:

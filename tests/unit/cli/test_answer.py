@@ -102,7 +102,7 @@ def test_a_file_of_questions_is_answered_in_one_go(release, questions, tmp_path,
     """One fails: it is named with its line, the others are answered, and the exit code says that it was not all."""
     output = tmp_path / f"answers{suffix}"
     done = call(release, "--queries", questions, "-o", output, code=1)
-    assert f"{questions} line 4: there is no column 'AGEE'" in done.stderr
+    assert f"{questions} row 2: there is no column 'AGEE'" in done.stderr
     assert "1 of 5 questions could not be answered" in done.stderr
     assert f"{output}: 12 rows" in done.stdout
     text = output.read_text() if suffix == ".csv" else ""
@@ -138,8 +138,8 @@ def test_if_nothing_could_be_answered_no_file_is_written(release, tmp_path):
         ("question\nSEX == 1\n", "has no column 'query'"),
         ("query,where\nSEX == 1,x\n", "has a column 'where'"),
         ("query\n", "has no questions"),
-        ("", "has no column 'query'"),
-        (b"query\n\xff\n", "UTF-8"),
+        ("", "is empty"),
+        (b"query\n\xff\n", "row 1: in query"),
     ],
 )
 def test_a_file_that_is_not_one_of_questions_is_refused(release, tmp_path, content, named):

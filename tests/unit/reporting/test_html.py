@@ -1,16 +1,24 @@
-"""The shell of a page: only its own scripts and styles run, and texts of data stay texts."""
+"""The shell of a page: only its own scripts and styles run, texts of data stay texts, and packed arrays come back."""
 
 import base64
 import hashlib
 import json
 import re
+import struct
+import zlib
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from jinja2 import UndefinedError
 
 from prade.reporting import html
+from prade.reporting.html import packed, plain, unpacked
 
 HOSTILE = "</script><script>alert(1)</script>&<b>"
+SHARES = st.floats(0, 1) | st.just(float("nan"))
 
 
 @pytest.fixture
@@ -22,23 +30,18 @@ def template(monkeypatch):
     return given
 
 
-def hashes(page: str, directive: str) -> list[str]:
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
-    return re.findall(r"'(sha256-[^']+)'", re.search(directive + "([^;]*)", policy)[1])
-
-
-def hash_of(text: str) -> str:
+def hash_of(text):
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def test_the_policy_lists_each_script_and_style_and_nothing_else(template):
     page = html.page("small.html.j2", {"text": "a"})
-    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
-    assert [hash_of(script) for script in scripts] == hashes(page, "script-src")
-    assert [hash_of(style) for style in re.findall(r"<style>(.*?)</style>", page, re.DOTALL)] == hashes(
-        page, "style-src"
-    )
-    assert len(scripts) == 2
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    for tag, number in (("script", 2), ("style", 1)):
+        inside = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        listed = re.findall(r"'(sha256-[^']+)'", re.search(f"{tag}-src([^;]*)", policy)[1])
+        assert [hash_of(each) for each in inside] == listed
+        assert len(listed) == number
     assert "unsafe" not in page.split("</head>")[0].split("<style>")[0]
     assert "default-src 'none'" in page
 
@@ -51,21 +54,48 @@ def test_hostile_texts_stay_texts(template):
     assert json.loads(inside) == {"text": HOSTILE, HOSTILE: [HOSTILE]}
 
 
-def test_a_name_that_the_data_lack_is_an_error(template):
+def test_a_name_that_the_data_lack_and_what_is_no_number_are_errors(template):
     template["small.html.j2"] = '{% extends "shell.html.j2" %}{% block body %}{{ missing }}{% endblock %}'
     with pytest.raises(UndefinedError, match="missing"):
         html.page("small.html.j2", {})
-
-
-def test_not_a_number_is_refused():
     with pytest.raises(ValueError, match="not JSON compliant"):
         html.json_in_html([float("nan")])
 
 
 def test_the_scripts_of_vega_are_small_and_named():
-    scripts = html.vega()
+    scripts = "".join(html.text(f"vega/{name}.min.js") for name in ("vega", "vega-lite", "vega-embed"))
     assert 300_000 < len(scripts.encode()) < 1_000_000
     named = re.findall(r"/\*! (\S+) \d+\.\d+\.\d+, BSD-3-Clause", scripts)
     assert named == ["vega", "vega-lite", "vega-embed"]
     assert "</script" not in scripts.lower()
     assert "sourceMappingURL" not in scripts
+
+
+@given(arrays(np.float64, array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=6), elements=SHARES))
+def test_packed_shares_come_back_within_half_a_unit(shares):
+    again, known = unpacked(packed(shares, unit=20_000)), ~np.isnan(shares)
+    assert again.shape == shares.shape
+    assert (~np.isnan(again) == known).all()
+    assert (np.abs(again - shares)[known] <= 0.5 / 20_000 + 1e-12).all()
+
+
+@pytest.mark.parametrize(("kind", "code", "none"), [("u16", "H", 65535), ("i32", "i", 2**31 - 1), ("f32", "f", None)])
+def test_packed_bytes_are_little_endian_numbers_of_the_type(kind, code, none):
+    """What is absent is the largest number, or NaN."""
+    entry = packed([[1, 2, 3], [4, 5, np.nan]], unit=10, type=kind)
+    *numbers, last = struct.unpack(f"<6{code}", zlib.decompress(base64.b64decode(entry["packed"])))
+    assert numbers == [10, 20, 30, 40, 50]
+    assert np.isnan(last) if none is None else last == none
+    assert (entry["type"], entry["shape"], entry["unit"]) == (kind, [2, 3], 10)
+    json.dumps(entry, allow_nan=False)
+
+
+@pytest.mark.parametrize(("value", "kind"), [(-0.1, "u16"), (65_535, "u16"), (2**31 - 1, "i32")])
+def test_what_does_not_fit_is_refused(value, kind):
+    with pytest.raises(ValueError, match=rf"do not fit {kind} with the unit 10?"):
+        packed([0.0, value], unit=1 if value > 0 else 10, type=kind)
+
+
+def test_plain_lists_have_no_digits_that_mean_nothing():
+    data = {"a": [packed([[1 / 3, np.nan]], unit=1000)], "b": None, "c": ("x", 1)}
+    assert plain(data) == {"a": [[[0.333, None]]], "b": None, "c": ["x", 1]}

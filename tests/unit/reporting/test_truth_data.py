@@ -46,11 +46,10 @@ def test_it_is_json_with_the_promised_keys(data):
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert set(data) == {
         *("score", "nist", "pairs", "synthetic", "prior", "ratio", "priorError", "syntheticError", "sentence"),
-        *("worst_pairs", "worst_places", "heat", "consistency", "copies", "metrics"),
+        *("worst_pairs", "worst_places", "heat", "copies", "metrics"),
     }
     assert data["copies"]["share"] == 0.9
     assert "90 % of the rows" in data["copies"]["words"]
-    assert data["consistency"] == data["metrics"]["consistency"]
     assert data["metrics"]["rows"]["public"] == 400
 
 

@@ -127,7 +127,7 @@ function regression(name, title) {
 }
 
 function consistencyTable() {
-  const { rules } = T.consistency;
+  const { rules } = T.metrics.consistency;
   $("consistency-box").hidden = !rules || !rules.length;
   if (!rules || !rules.length) return;
   const figure = (label, key) => ({ label, kind: "num", value: (row) => row[key], show: (row) => percent(row[key], 2) });

@@ -1,7 +1,6 @@
 // Numbers are in the page as packed arrays: {packed, type, shape, unit} (see prade.reporting.html).
 
 const KINDS = {
-  u8: [Uint8Array, 255],
   u16: [Uint16Array, 65535],
   i32: [Int32Array, 2147483647],
   f32: [Float32Array, NaN],
