@@ -41,24 +41,18 @@ def as_rows(table, names=None):
 
 def test_every_row_has_the_values_of_one_public_row_with_its_codes():
     schema = Schema([A, B, C, D, SEX])
-    coded = encode(schema, PUBLIC)
-    found = Decoder.fit(schema, PUBLIC).decode(coded, seed=3)
+    coded, decoder = encode(schema, PUBLIC), Decoder.fit(schema, PUBLIC)
+    found = decoder.decode(coded, seed=3)
+    assert found.equals(decoder.decode(coded, seed=3))
     assert set(as_rows(found)) <= set(as_rows(PUBLIC))
     assert all(np.array_equal(encode(schema, found).codes[name], coded.codes[name]) for name in schema.names)
     assert as_rows(found) != as_rows(PUBLIC)  # any of the people with these codes, not always the same
-
-
-def test_the_drawn_row_is_the_donor_where_it_has_the_codes():
-    schema = Schema([A, B, C, D, SEX])
-    coded, decoder = encode(schema, PUBLIC), Decoder.fit(schema, PUBLIC)
-    drawn = np.arange(ROWS)
+    drawn = np.arange(ROWS)  # the donors, where they have the codes
     assert as_rows(decoder.decode(coded, seed=3, drawn=drawn)) == as_rows(PUBLIC)
     wrong = np.where(drawn % 2 == 0, drawn, [-1, 10**9] * (ROWS // 2))  # rows that do not exist
     found = as_rows(decoder.decode(coded, seed=3, drawn=wrong))
     assert found[::2] == as_rows(PUBLIC)[::2]
     assert set(found) <= set(as_rows(PUBLIC))
-    shifted = as_rows(decoder.decode(coded, seed=3, drawn=np.roll(drawn, 1)))  # mostly rows with other codes
-    assert set(shifted) <= set(as_rows(PUBLIC))
 
 
 def nobody(table, schema):
@@ -114,15 +108,9 @@ def test_donors_are_drawn_by_weight_and_never_without_it():
     coded = Coded(schema, {"A": np.zeros(3000, np.int64), "B": np.ones(3000, np.int64)})
     found = as_rows(Decoder.fit(schema, public, weight="W").decode(coded, seed=5))
     assert set(found) == {(1, 11), (3, 13)}
+    drawn = np.tile([1, 0], 1500)  # numbers of the rows with weight
+    assert as_rows(Decoder.fit(schema, public, weight="W").decode(coded, seed=5, drawn=drawn))[:2] == [(3, 13), (1, 11)]
     assert abs(np.mean([row == (1, 11) for row in found]) - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / 3000)
-
-
-def test_drawn_rows_are_counted_without_those_of_weight_zero():
-    schema = Schema([A])
-    public = pa.table({"A": [1, 2, 3], "W": [1.0, 0.0, 1.0]})
-    coded = Coded(schema, {"A": np.zeros(2, np.int64)})
-    found = Decoder.fit(schema, public, weight="W").decode(coded, seed=5, drawn=np.array([1, 0]))
-    assert found["A"].to_pylist() == [3, 1]
 
 
 def test_missing_stays_missing_and_a_value_outside_the_domain_is_not_copied():
@@ -133,13 +121,6 @@ def test_missing_stays_missing_and_a_value_outside_the_domain_is_not_copied():
     assert found["B"].to_pylist()[:2] == [1, 2]
     assert 30 <= found["B"].to_pylist()[2] <= 99
     assert found["B"].to_pylist()[3] in (1, 2)
-
-
-def test_the_same_seed_gives_the_same_donors():
-    schema = Schema([A, B, C, D, SEX])
-    decoder, coded = Decoder.fit(schema, PUBLIC), encode(schema, PUBLIC)
-    assert decoder.decode(coded, seed=1).equals(decoder.decode(coded, seed=1))
-    assert not decoder.decode(coded, seed=1).equals(decoder.decode(coded, seed=2))
 
 
 @settings(max_examples=60, deadline=None)
@@ -189,18 +170,12 @@ def test_runs_are_the_equal_rows_in_their_order(seed):
     generator = np.random.default_rng(seed)
     sizes = [3, 4, 2]
     rows = [generator.integers(0, size, 200).astype(np.uint8) for size in sizes]
-    wanted = [generator.integers(0, size + 1, 50) for size in sizes]  # some codes that no row has
+    wanted = [generator.integers(-1, size + 2, 50) for size in sizes]  # some codes that no row has
     index = RowIndex(rows, sizes)
     first, stop = index.runs(wanted)
     for k in range(50):
         equal = np.flatnonzero(np.all([rows[c] == wanted[c][k] for c in range(3)], axis=0))
         assert index.order[first[k] : stop[k]].tolist() == equal.tolist()
-
-
-def test_codes_outside_every_column_are_like_no_row():
-    index = RowIndex([np.array([0, 1]), np.array([1, 0])], [2, 2])
-    first, stop = index.runs([np.array([-1, 5, 0]), np.array([1, 1, 1])])
-    assert (stop - first).tolist() == [0, 0, 1]
 
 
 def test_sums_that_collide_are_drawn_again(monkeypatch):

@@ -1,12 +1,8 @@
 """Tables to codes and back: what matches, what does not, and what is restored."""
 
-from __future__ import annotations
-
 import datetime
-import time
 import warnings
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,111 +29,113 @@ TRUTHS = Column("X", "categorical", values=(False, True), missing=True)
 AGES = Column("X", "numeric", edges=(18, 65), integer=True, min=0, max=99, missing=True)
 
 
-class TestMatching:
-    @pytest.mark.parametrize(
-        ("column", "cells", "expected"),
-        [
-            (NUMBERS, [1, 2, 3, None], [1, 0, 2, 2]),
-            (NUMBERS, [1.0, 2.0, 1.5, None], [1, 0, 2, 2]),
-            (NUMBERS, ["1", "2.0", " 1 ", "N", None, "01"], [1, 0, 1, 2, 2, 1]),
-            (NUMBERS, [True, False], [1, 2]),
-            (NUMBERS, pa.array([True, False]), [1, 2]),
-            (NUMBERS, np.array([1, 2], dtype=np.uint64), [1, 0]),
-            (TEXTS, ["1", "02", "2", "x", " x", None], [0, 1, 3, 2, 3, 3]),
-            (TEXTS, [1, 2], [0, 3]),
-            (TEXTS, [1.0, 2.5], [0, 3]),
-            (Column("X", "categorical", values=("00100", "02300", "x")), [100, 2300.0, "100", "02300"], [0, 1, 2, 1]),
-            (TRUTHS, [True, False, None], [1, 0, 2]),
-            (TRUTHS, ["True", "FALSE", "1", "0", "yes", None], [1, 0, 1, 0, 2, 2]),
-            (TRUTHS, [0, 1, 2], [0, 1, 2]),
-            (AGES, [0, 17, 18, 64, 65, 99, None], [0, 0, 1, 1, 2, 2, 3]),
-            (AGES, ["17.0", "1e1", "", "N", "nan", "1e999"], [0, 0, 3, 3, 3, 2]),
-            (AGES, [-5, 1000], [0, 2]),
-            (AGES, [np.nan, np.inf, -np.inf], [3, 2, 0]),
-            (AGES, [None, None], [3, 3]),
-        ],
-    )
-    def test_the_value_list_decides_how_a_cell_is_read(self, column: Column, cells: Any, expected: list[int]) -> None:
-        assert codes_of(column, cells) == expected
+@pytest.mark.parametrize(
+    ("column", "cells", "expected"),
+    [
+        (NUMBERS, [1, 2, 3, None], [1, 0, 2, 2]),
+        (NUMBERS, [1.0, 2.0, 1.5, None], [1, 0, 2, 2]),
+        (NUMBERS, ["1", "2.0", " 1 ", "N", None, "01"], [1, 0, 1, 2, 2, 1]),
+        (NUMBERS, [True, False], [1, 2]),
+        (NUMBERS, pa.array([True, False]), [1, 2]),
+        (NUMBERS, np.array([1, 2], dtype=np.uint64), [1, 0]),
+        (TEXTS, ["1", "02", "2", "x", " x", None], [0, 1, 3, 2, 3, 3]),
+        (TEXTS, [1, 2], [0, 3]),
+        (TEXTS, [1.0, 2.5], [0, 3]),
+        (Column("X", "categorical", values=("00100", "02300", "x")), [100, 2300.0, "100", "02300"], [0, 1, 2, 1]),
+        (TRUTHS, [True, False, None], [1, 0, 2]),
+        (TRUTHS, ["True", "FALSE", "1", "0", "yes", None], [1, 0, 1, 0, 2, 2]),
+        (TRUTHS, [0, 1, 2], [0, 1, 2]),
+        (AGES, [0, 17, 18, 64, 65, 99, None], [0, 0, 1, 1, 2, 2, 3]),
+        (AGES, ["17.0", "1e1", "", "N", "nan", "1e999"], [0, 0, 3, 3, 3, 2]),
+        (AGES, [-5, 1000], [0, 2]),
+        (AGES, [np.nan, np.inf, -np.inf], [3, 2, 0]),
+        (AGES, [None, None], [3, 3]),
+    ],
+)
+def test_the_value_list_decides_how_a_cell_is_read(column, cells, expected):
+    assert codes_of(column, cells) == expected
 
-    def test_whole_numbers_beyond_float_precision_are_told_apart(self) -> None:
-        column = Column("X", "categorical", values=(2**60, 2**60 + 1))
-        assert codes_of(column, [2**60 + 1, 2**60]) == [1, 0]
-        with_missing = Column("X", "categorical", values=(2**60, 2**60 + 1), missing=True)
-        whole = [2**60 + 1, None, 2**60, 2**60 + 2]
-        texts = [f" {2**60 + 1}", "N", f"{2**60}.0", "1e18"]
-        for cells in (whole, pa.array(whole), pa.array(whole, pa.uint64()), pd.Series(whole, dtype="Int64"), texts):
-            assert codes_of(with_missing, cells) == [1, 2, 0, 2]
-        unsigned = Column("X", "categorical", values=(2**62, 2**62 + 1))
-        assert codes_of(unsigned, np.array([2**62, 2**62 + 1, 2**63 + 2**62], dtype=np.uint64)) == [0, 1, 1]
 
-    def test_objects_are_read_one_by_one(self) -> None:
-        mixed = pd.Series([1, "2", 2.0, None, "N", True, pd.NA, b"1", 10**400, 10**5000], dtype=object)
-        assert codes_of(NUMBERS, mixed) == [1, 0, 0, 2, 2, 1, 2, 1, 2, 2]
-        assert codes_of(AGES, [10**5000, -(10**5000), "\ud800", np.float32(18), Fraction(10**5000)]) == [2, 0, 3, 1, 3]
-        days = Column("X", "numeric", edges=(18263.0,), dates=True, missing=True)  # 2020-01-02
-        west = datetime.timezone(datetime.timedelta(hours=-5))
-        times = [
-            datetime.date(2020, 1, 2),
-            pd.Timestamp("2020-01-01 23:59:59.999999999"),
-            datetime.datetime(2020, 1, 1, 23, tzinfo=west),
-            np.datetime64("2020-01-02"),
-            np.datetime64("NaT"),
-            "2020-01-02 05:00:00",
-            20200102,
-        ]
-        assert codes_of(days, times) == [1, 0, 1, 1, 2, 1, 2]
+def test_whole_numbers_beyond_float_precision_are_told_apart():
+    column = Column("X", "categorical", values=(2**60, 2**60 + 1))
+    assert codes_of(column, [2**60 + 1, 2**60]) == [1, 0]
+    with_missing = Column("X", "categorical", values=(2**60, 2**60 + 1), missing=True)
+    whole = [2**60 + 1, None, 2**60, 2**60 + 2]
+    texts = [f" {2**60 + 1}", "N", f"{2**60}.0", "1e18"]
+    for cells in (whole, pa.array(whole), pa.array(whole, pa.uint64()), pd.Series(whole, dtype="Int64"), texts):
+        assert codes_of(with_missing, cells) == [1, 2, 0, 2]
+    unsigned = Column("X", "categorical", values=(2**62, 2**62 + 1))
+    assert codes_of(unsigned, np.array([2**62, 2**62 + 1, 2**63 + 2**62], dtype=np.uint64)) == [0, 1, 1]
 
-    @pytest.mark.parametrize(
-        "cells", [[b"x"], [datetime.time(1)], [datetime.date(2020, 1, 1)], [[1]], [{"a": 1}], [datetime.timedelta(1)]]
-    )
-    @pytest.mark.parametrize("wrap", [list, lambda cells: pd.Series(cells, dtype=object)])
-    def test_objects_of_the_wrong_kind_are_outside_the_domain(self, cells: list[Any], wrap: Any) -> None:
-        assert codes_of(AGES, wrap(cells)) == [3]
-        assert codes_of(AGES, wrap([*cells, 3])) == [3, 0]
-        assert codes_of(NUMBERS, wrap([*cells, 1])) == [2, 1]
 
-    def test_an_object_category_is_not_a_declared_type(self) -> None:
-        assert codes_of(AGES, pd.Series([datetime.time(3)], dtype="category")) == [3]
-        assert codes_of(AGES, pd.Series([datetime.time(3), 3, None], dtype="category")) == [3, 0, 3]
+def test_objects_are_read_one_by_one():
+    mixed = pd.Series([1, "2", 2.0, None, "N", True, pd.NA, b"1", 10**400, 10**5000], dtype=object)
+    assert codes_of(NUMBERS, mixed) == [1, 0, 0, 2, 2, 1, 2, 1, 2, 2]
+    assert codes_of(AGES, [10**5000, -(10**5000), "\ud800", np.float32(18), Fraction(10**5000)]) == [2, 0, 3, 1, 3]
+    days = Column("X", "numeric", edges=(18263.0,), dates=True, missing=True)  # 2020-01-02
+    west = datetime.timezone(datetime.timedelta(hours=-5))
+    times = [
+        datetime.date(2020, 1, 2),
+        pd.Timestamp("2020-01-01 23:59:59.999999999"),
+        datetime.datetime(2020, 1, 1, 23, tzinfo=west),
+        np.datetime64("2020-01-02"),
+        np.datetime64("NaT"),
+        "2020-01-02 05:00:00",
+        20200102,
+    ]
+    assert codes_of(days, times) == [1, 0, 1, 1, 2, 1, 2]
 
-    def test_dates_by_list_and_by_bin(self) -> None:
-        days = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), None]
-        listed = Column("X", "categorical", values=("2020-01-02", "2020-01-01"), missing=True)
-        binned = Column("X", "numeric", edges=(18263.0,), dates=True, missing=True)  # 2020-01-02
-        for cells in (
-            days,
-            pd.Series(pd.to_datetime(pd.Series(days))),
-            pl.Series(days),
-            ["2020-01-01", "2020-01-02", "N"],
-            pa.array(days).cast(pa.timestamp("ns")),
-            pa.array(days).cast(pa.date64()),
-        ):
-            assert codes_of(listed, cells) == [1, 0, 2]
-            assert codes_of(binned, cells) == [0, 1, 2]
 
-    def test_policies(self) -> None:
-        values = ("a", "b", "rest")
-        assert codes_of(Column("X", "categorical", values=values), ["z", None]) == [2, 2]
-        assert codes_of(Column("X", "categorical", values=values, other="a"), ["z", None]) == [0, 0]
-        with_missing = Column("X", "categorical", values=values, other="a", missing=True)
-        assert codes_of(with_missing, ["z", None]) == [0, 3]
-        strict = Column("X", "numeric", edges=(5,), min=0, max=9, missing=True, unknown="missing")
-        assert codes_of(strict, [-1, 0, 9, 10, None]) == [2, 0, 1, 2, 2]
-        clipped = Column("X", "numeric", edges=(5,), min=0, max=9, missing=True, unknown="clip")
-        assert codes_of(clipped, [-1, 0, 9, 10, None]) == [0, 0, 1, 1, 2]
-        assert codes_of(Column("X", "numeric", edges=(5,)), ["N", None, 7]) == [0, 0, 1]
+@pytest.mark.parametrize(
+    "cells", [[b"x"], [datetime.time(1)], [datetime.date(2020, 1, 1)], [(1,)], [datetime.timedelta(1)]]
+)
+@pytest.mark.parametrize("wrap", [list, lambda cells: pd.Series(cells, dtype=object)])
+def test_objects_of_the_wrong_kind_are_outside_the_domain(cells, wrap):
+    assert codes_of(AGES, wrap(cells)) == [3]
+    assert codes_of(AGES, wrap([*cells, 3])) == [3, 0]
+    assert codes_of(NUMBERS, wrap([*cells, 1])) == [2, 1]
+    assert codes_of(AGES, pd.Series([datetime.time(3), 3, None], dtype="category")) == [3, 0, 3]
 
-    def test_types_that_do_not_fit_are_refused_by_type_alone(self) -> None:
-        for cells in (pa.array([[1]]), pa.array([datetime.time(1)])):
-            with pytest.raises(DataError, match="cannot be coded"):
-                codes_of(AGES, cells)
-        days = [datetime.date(2020, 1, 1)]
-        for cells in (pa.array(days), pl.Series(days), np.array(days, dtype="datetime64[D]"), pd.to_datetime(days)):
-            with pytest.raises(DataError, match="schema has numbers, but the table has the type "):
-                codes_of(AGES, cells)
-        with pytest.raises(DataError, match="schema has dates, but the table has the type int64"):
-            codes_of(Column("X", "numeric", edges=(0.0,), dates=True), np.array([20200101]))
+
+def test_dates_by_list_and_by_bin():
+    days = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), None]
+    listed = Column("X", "categorical", values=("2020-01-02", "2020-01-01"), missing=True)
+    binned = Column("X", "numeric", edges=(18263.0,), dates=True, missing=True)  # 2020-01-02
+    for cells in (
+        days,
+        pd.Series(pd.to_datetime(pd.Series(days))),
+        pl.Series(days),
+        ["2020-01-01", "2020-01-02", "N"],
+        pa.array(days).cast(pa.timestamp("ns")),
+        pa.array(days).cast(pa.date64()),
+    ):
+        assert codes_of(listed, cells) == [1, 0, 2]
+        assert codes_of(binned, cells) == [0, 1, 2]
+
+
+def test_policies():
+    values = ("a", "b", "rest")
+    assert codes_of(Column("X", "categorical", values=values), ["z", None]) == [2, 2]
+    assert codes_of(Column("X", "categorical", values=values, other="a"), ["z", None]) == [0, 0]
+    with_missing = Column("X", "categorical", values=values, other="a", missing=True)
+    assert codes_of(with_missing, ["z", None]) == [0, 3]
+    strict = Column("X", "numeric", edges=(5,), min=0, max=9, missing=True, unknown="missing")
+    assert codes_of(strict, [-1, 0, 9, 10, None]) == [2, 0, 1, 2, 2]
+    clipped = Column("X", "numeric", edges=(5,), min=0, max=9, missing=True, unknown="clip")
+    assert codes_of(clipped, [-1, 0, 9, 10, None]) == [0, 0, 1, 1, 2]
+    assert codes_of(Column("X", "numeric", edges=(5,)), ["N", None, 7]) == [0, 0, 1]
+
+
+def test_types_that_do_not_fit_are_refused_by_type_alone():
+    for cells in (pa.array([[1]]), pa.array([datetime.time(1)])):
+        with pytest.raises(DataError, match="cannot be coded"):
+            codes_of(AGES, cells)
+    days = [datetime.date(2020, 1, 1)]
+    for cells in (pa.array(days), pl.Series(days), np.array(days, dtype="datetime64[D]"), pd.to_datetime(days)):
+        with pytest.raises(DataError, match="schema has numbers, but the table has the type "):
+            codes_of(AGES, cells)
+    with pytest.raises(DataError, match="schema has dates, but the table has the type int64"):
+        codes_of(Column("X", "numeric", edges=(0.0,), dates=True), np.array([20200101]))
 
 
 FRAMES = {
@@ -148,266 +146,260 @@ FRAMES = {
 }
 
 
-class TestEncode:
-    SCHEMA = Schema([Column("PLACE", "group"), Column("C", "categorical", values=("a", "b")), AGES])
+PLACED = Schema([Column("PLACE", "group"), Column("C", "categorical", values=("a", "b")), AGES])
 
-    @pytest.mark.parametrize("kind", FRAMES)
-    def test_every_kind_of_table(self, kind: str) -> None:
-        table = FRAMES[kind]({"X": [5, 70, None], "C": ["b", "a", "a"], "W": [1, 1, 2]})
-        coded = encode(self.SCHEMA, table, weight="W")
-        assert coded.columns == ("C", "X")
-        assert coded.codes["X"].tolist() == [0, 2, 3]
-        assert coded.codes["C"].tolist() == [1, 0, 0]
-        assert coded.weights.tolist() == [0.25, 0.25, 0.5]
-        assert coded.project(("C",)).tolist() == [0.75, 0.25]
 
-    @pytest.mark.parametrize(
-        "cells",
+@pytest.mark.parametrize("kind", FRAMES)
+def test_every_kind_of_table(kind):
+    table = FRAMES[kind]({"X": [5, 70, None], "C": ["b", "a", "a"], "W": [1, 1, 2]})
+    coded = encode(PLACED, table, weight="W")
+    assert coded.columns == ("C", "X")
+    assert coded.codes["X"].tolist() == [0, 2, 3]
+    assert coded.codes["C"].tolist() == [1, 0, 0]
+    assert coded.weights.tolist() == [0.25, 0.25, 0.5]
+    assert coded.project(("C",)).tolist() == [0.75, 0.25]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pd.Series(["b", "a", None], dtype="category"),
+        pd.Series(["b", "a", None], dtype="string[pyarrow]"),
+        pd.Series(["b", "a", None], dtype=object),
+        pl.Series(["b", "a", None], dtype=pl.Categorical),
+        pl.Series(["b", "a", None], dtype=pl.Enum(["a", "b"])),
+        pa.array(["b", "a", None]).dictionary_encode(),
+        pa.chunked_array([pa.array(["b"]).dictionary_encode(), pa.array(["a", None]).dictionary_encode()]),
+    ],
+)
+def test_categories_and_dictionaries(cells):
+    column = Column("C", "categorical", values=("a", "b"), missing=True)
+    assert codes_of(column, cells) == [1, 0, 2]
+
+
+def test_columns_can_be_chosen_and_an_absent_one_is_named():
+    table = {"PLACE": ["q", "p"], "C": ["a", "b"]}
+    with pytest.raises(SchemaError, match=r"'PLACE'.*with_groups"):
+        encode(PLACED, table, columns=["PLACE"])
+    filled = PLACED.with_groups({"PLACE": ["p", "q"]})
+    assert encode(filled, table, columns=["PLACE"]).codes["PLACE"].tolist() == [1, 0]
+    with pytest.raises(DataError, match="no column 'X'"):
+        encode(PLACED, {"C": ["a"], "Y": [1]})
+    with pytest.raises(DataError, match=r"no column 'SEX'; did you mean 'SEXX'"):
+        encode(Schema([Column("SEX", "categorical", values=(1,))]), {"SEXX": [1]})
+
+
+def test_bad_weights():
+    for weights in ([1, -1], [1, None], [0, 0], [1, np.inf], ["a", "1"]):
+        with pytest.raises(DataError, match=r"the weight of row|not all zero"):
+            encode(PLACED, {"X": [1, 2], "C": ["a", "b"], "W": weights}, weight="W")
+
+
+def test_coded_tables_take_rows_and_check_codes():
+    coded = encode(PLACED, {"X": [5, 70, 30], "C": ["b", "a", "a"]})
+    part = coded.take(np.array([2, 0]))
+    assert (part.codes["X"].tolist(), part.weights.tolist()) == ([1, 0], [0.5, 0.5])
+    assert len(coded.take(np.array([], dtype=np.int64))) == 0
+    for codes in ({"C": np.array([2])}, {"C": np.array([0.5])}, {"C": np.array([1]), "X": np.array([1, 1])}):
+        with pytest.raises(DataError, match=r"integers in the range from 0 to 1|different lengths"):
+            Coded(PLACED, codes)
+    for size, dtype in ((255, np.uint8), (256, np.uint16), (70_000, np.uint32)):
+        wide = Schema([Column("X", "categorical", values=tuple(range(size)))])
+        codes = encode(wide, {"X": [size - 1]}).codes["X"]
+        assert (codes.dtype, codes.flags.c_contiguous) == (dtype, True)
+
+
+def test_nothing_said_depends_on_a_cell(capfd):
+    secret = "s3cret"
+    cells = [secret, object(), 1, b"\xff", None, float("nan"), 10**40, datetime.date(1, 1, 1)]
+    schema = Schema([AGES])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encode(schema, {"X": cells})
+        encode(schema, {"X": [secret] * 3})
+    assert capfd.readouterr() == ("", "")
+
+
+def test_outside_reports_public_misfits():
+    schema = Schema([Column("C", "categorical", values=("a",)), AGES])
+    report = outside(schema, {"C": ["a", "z", "z", None], "X": ["5", "N", "120", None]})
+    assert report == {"C": {"z": 2, None: 1}, "X": {"N": 1, "120": 1}}
+    assert outside(schema, {"C": ["a"] * 4, "X": [5, 120, 120, b"N"]}) == {"X": {120: 2, "N": 1}}
+
+
+TABLE = pa.table({"N": [1, None], "T": ["06", "07"], "F": [1.5, 2.0], "B": [True, False], "S": ["a,b", 'q"']})
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz", "T.CSV"])
+def test_there_and_back(tmp_path, name):
+    write_table(TABLE, tmp_path / name)
+    back = read_table(tmp_path / name)
+    assert back.to_pydict() == TABLE.to_pydict()
+    assert back.schema.types == TABLE.schema.types
+    assert read_table(tmp_path / name, ["F", "N"]).column_names == ["F", "N"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_csv_types_are_guessed_cell_by_cell(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c,d,e,f\n1,N,2020-01-01,007,,2020-13-01\n-2,3,2020-01-02,1,,2020-01-01\n")
+    types = [str(kind) for kind in read_table(tmp_path / "t.csv").schema.types]
+    assert types == ["int64", "string", "date32[day]", "string", "string", "string"]
+
+
+@pytest.mark.parametrize("kind", ["timestamp[s]", "timestamp[ms]", "timestamp[us]", "timestamp[ns]", "UTC"])
+def test_times_survive_csv(tmp_path, kind):
+    target = pa.timestamp("us", "UTC") if kind == "UTC" else pa.type_for_alias(kind)
+    table = pa.table({"T": pa.array([0, None, 86_400 * 10**6], pa.timestamp("us")).cast(target), "N": [1, 2, 3]})
+    write_table(table, tmp_path / "t.csv")
+    assert read_table(tmp_path / "t.csv").equals(table)
+
+
+def test_only_iso_times_in_every_cell_are_times(tmp_path):
+    cells = {
+        "2020-01-01T05:00:00,2020-01-01 05:00:00.25": "timestamp[ms]",
+        "2020-01-01T05:00:00Z,2020-01-01 05:00:00.2500Z": "timestamp[us, tz=UTC]",
+        "2020-01-01T05:00:00,2020-01-01T05:00:00Z": "string",
+        "2020-01-01T05:00:00,2020-01-01": "string",
+        "2020-01-01T05:00:00,2020-01-01T05:00:00+01:00": "string",
+        "2020-01-01T05:00:00,2020-01-01T25:00:00": "string",
+    }
+    for pair, expected in cells.items():
+        (tmp_path / "t.csv").write_text("T\n" + pair.replace(",", "\n") + "\n")
+        assert str(read_table(tmp_path / "t.csv")["T"].type) == expected, pair
+
+
+@pytest.mark.parametrize("row", ["N", "20200101", "2020-01-02", "7", "true", "x"])
+def test_one_row_more_does_not_change_how_a_csv_is_read(tmp_path, row):
+    schema = Schema(
         [
-            pd.Series(["b", "a", None], dtype="category"),
-            pd.Series(["b", "a", None], dtype="string[pyarrow]"),
-            pd.Series(["b", "a", None], dtype=object),
-            pl.Series(["b", "a", None], dtype=pl.Categorical),
-            pl.Series(["b", "a", None], dtype=pl.Enum(["a", "b"])),
-            pa.array(["b", "a", None]).dictionary_encode(),
-            pa.chunked_array([pa.array(["b"]).dictionary_encode(), pa.array(["a", None]).dictionary_encode()]),
-        ],
+            Column("D", "numeric", edges=(18263.0,), dates=True, missing=True),
+            Column("X", "numeric", edges=(5,), missing=True),
+            Column("C", "categorical", values=("1", "2.0", "true"), missing=True),
+        ]
     )
-    def test_categories_and_dictionaries(self, cells: Any) -> None:
-        column = Column("C", "categorical", values=("a", "b"), missing=True)
-        assert codes_of(column, cells) == [1, 0, 2]
-
-    def test_codes_are_as_small_as_the_domain_allows(self) -> None:
-        for size, dtype in ((255, np.uint8), (256, np.uint16), (70_000, np.uint32)):
-            schema = Schema([Column("X", "categorical", values=tuple(range(size)))])
-            codes = encode(schema, {"X": [size - 1]}).codes["X"]
-            assert codes.dtype == dtype
-            assert codes.flags.c_contiguous
-
-    def test_columns_can_be_chosen_and_groups_coded(self) -> None:
-        table = {"PLACE": ["q", "p"], "C": ["a", "b"]}
-        with pytest.raises(SchemaError, match=r"'PLACE'.*with_groups"):
-            encode(self.SCHEMA, table, columns=["PLACE"])
-        filled = self.SCHEMA.with_groups({"PLACE": ["p", "q"]})
-        assert encode(filled, table, columns=["PLACE"]).codes["PLACE"].tolist() == [1, 0]
-
-    def test_an_absent_column_is_named(self) -> None:
-        with pytest.raises(DataError, match="no column 'X'"):
-            encode(self.SCHEMA, {"C": ["a"], "Y": [1]})
-        with pytest.raises(DataError, match=r"no column 'SEX'; did you mean 'SEXX'"):
-            encode(Schema([Column("SEX", "categorical", values=(1,))]), {"SEXX": [1]})
-
-    def test_bad_weights(self) -> None:
-        for weights in ([1, -1], [1, None], [0, 0], [1, np.inf], ["a", "1"]):
-            with pytest.raises(DataError, match=r"the weight of row|not all zero"):
-                encode(self.SCHEMA, {"X": [1, 2], "C": ["a", "b"], "W": weights}, weight="W")
-
-    def test_take_and_checks(self) -> None:
-        coded = encode(self.SCHEMA, {"X": [5, 70, 30], "C": ["b", "a", "a"]})
-        part = coded.take(np.array([2, 0]))
-        assert part.codes["X"].tolist() == [1, 0]
-        assert part.weights.tolist() == [0.5, 0.5]
-        assert len(coded.take(np.array([], dtype=np.int64))) == 0
-        with pytest.raises(DataError, match="integers in the range from 0 to 1"):
-            Coded(self.SCHEMA, {"C": np.array([2])})
-        with pytest.raises(DataError, match="lengths"):
-            Coded(self.SCHEMA, {"C": np.array([1]), "X": np.array([1, 1])})
-        with pytest.raises(DataError, match="array of integers"):
-            Coded(self.SCHEMA, {"C": np.array([0.5])})
-
-    def test_nothing_said_depends_on_a_cell(self, capfd: pytest.CaptureFixture[str]) -> None:
-        secret = "s3cret"
-        cells = [secret, object(), 1, b"\xff", None, float("nan"), 10**40, datetime.date(1, 1, 1)]
-        schema = Schema([AGES])
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            encode(schema, {"X": cells})
-            encode(schema, {"X": [secret] * 3})
-        assert capfd.readouterr() == ("", "")
-
-    def test_outside_reports_public_misfits(self) -> None:
-        schema = Schema([Column("C", "categorical", values=("a",)), AGES])
-        report = outside(schema, {"C": ["a", "z", "z", None], "X": ["5", "N", "120", None]})
-        assert report == {"C": {"z": 2, None: 1}, "X": {"N": 1, "120": 1}}
-        assert outside(schema, {"C": ["a"] * 4, "X": [5, 120, 120, b"N"]}) == {"X": {120: 2, "N": 1}}
+    lines = ["D,X,C", "20200101,2020-01-01,2.0", "20210101,2020-01-02,1"]
+    for lines_now in (lines, [*lines, f"{row},{row},{row}"]):
+        (tmp_path / "t.csv").write_text("\n".join(lines_now) + "\n")
+        codes = encode(schema, tmp_path / "t.csv").codes
+        assert [codes[name][:2].tolist() for name in "DXC"] == [[2, 2], [2, 2], [1, 0]]
 
 
-class TestFiles:
-    TABLE = pa.table({"N": [1, None], "T": ["06", "07"], "F": [1.5, 2.0], "B": [True, False], "S": ["a,b", 'q"']})
+def test_a_cell_that_is_no_text_is_outside_the_domain(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"X,C\n\xff,a\n7,\xfc\n")
+    schema = Schema([AGES, Column("C", "categorical", values=("a", "b"))])
+    coded = encode(schema, tmp_path / "t.csv")
+    assert (coded.codes["X"].tolist(), coded.codes["C"].tolist()) == ([3, 0], [0, 1])
 
-    @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz", "T.CSV"])
-    def test_there_and_back(self, tmp_path: Path, name: str) -> None:
-        write_table(self.TABLE, tmp_path / name)
-        back = read_table(tmp_path / name)
-        assert back.to_pydict() == self.TABLE.to_pydict()
-        assert back.schema.types == self.TABLE.schema.types
-        assert read_table(tmp_path / name, ["F", "N"]).column_names == ["F", "N"]
-        assert [path.name for path in tmp_path.iterdir()] == [name]
 
-    def test_csv_types_are_guessed_cell_by_cell(self, tmp_path: Path) -> None:
-        (tmp_path / "t.csv").write_text("a,b,c,d,e,f\n1,N,2020-01-01,007,,2020-13-01\n-2,3,2020-01-02,1,,2020-01-01\n")
-        types = [str(kind) for kind in read_table(tmp_path / "t.csv").schema.types]
-        assert types == ["int64", "string", "date32[day]", "string", "string", "string"]
-
-    @pytest.mark.parametrize("kind", ["timestamp[s]", "timestamp[ms]", "timestamp[us]", "timestamp[ns]", "UTC"])
-    def test_times_survive_csv(self, tmp_path: Path, kind: str) -> None:
-        target = pa.timestamp("us", "UTC") if kind == "UTC" else pa.type_for_alias(kind)
-        table = pa.table({"T": pa.array([0, None, 86_400 * 10**6], pa.timestamp("us")).cast(target), "N": [1, 2, 3]})
-        write_table(table, tmp_path / "t.csv")
-        assert read_table(tmp_path / "t.csv").equals(table)
-
-    def test_only_iso_times_in_every_cell_are_times(self, tmp_path: Path) -> None:
-        cells = {
-            "2020-01-01T05:00:00,2020-01-01 05:00:00.25": "timestamp[ms]",
-            "2020-01-01T05:00:00Z,2020-01-01 05:00:00.2500Z": "timestamp[us, tz=UTC]",
-            "2020-01-01T05:00:00,2020-01-01T05:00:00Z": "string",
-            "2020-01-01T05:00:00,2020-01-01": "string",
-            "2020-01-01T05:00:00,2020-01-01T05:00:00+01:00": "string",
-            "2020-01-01T05:00:00,2020-01-01T25:00:00": "string",
-        }
-        for pair, expected in cells.items():
-            (tmp_path / "t.csv").write_text("T\n" + pair.replace(",", "\n") + "\n")
-            assert str(read_table(tmp_path / "t.csv")["T"].type) == expected, pair
-
-    @pytest.mark.parametrize("row", ["N", "20200101", "2020-01-02", "7", "true", "x"])
-    def test_one_row_more_does_not_change_how_a_csv_is_read(self, tmp_path: Path, row: str) -> None:
-        schema = Schema(
-            [
-                Column("D", "numeric", edges=(18263.0,), dates=True, missing=True),
-                Column("X", "numeric", edges=(5,), missing=True),
-                Column("C", "categorical", values=("1", "2.0", "true"), missing=True),
-            ]
-        )
-        lines = ["D,X,C", "20200101,2020-01-01,2.0", "20210101,2020-01-02,1"]
-        for lines_now in (lines, [*lines, f"{row},{row},{row}"]):
-            (tmp_path / "t.csv").write_text("\n".join(lines_now) + "\n")
-            codes = encode(schema, tmp_path / "t.csv").codes
-            assert [codes[name][:2].tolist() for name in "DXC"] == [[2, 2], [2, 2], [1, 0]]
-
-    def test_a_cell_that_is_no_text_is_outside_the_domain(self, tmp_path: Path) -> None:
-        (tmp_path / "t.csv").write_bytes(b"X,C\n\xff,a\n7,\xfc\n")
-        schema = Schema([AGES, Column("C", "categorical", values=("a", "b"))])
-        coded = encode(schema, tmp_path / "t.csv")
-        assert (coded.codes["X"].tolist(), coded.codes["C"].tolist()) == ([3, 0], [0, 1])
-
-    def test_weights_of_a_csv(self, tmp_path: Path) -> None:
-        (tmp_path / "t.csv").write_text("X,W\n7,1\n70,3\n")
-        assert encode(Schema([AGES]), tmp_path / "t.csv", weight="W").weights.tolist() == [0.25, 0.75]
-        assert encode(Schema([AGES]), tmp_path / "t.csv", weight="X").weights.tolist() == [7 / 77, 70 / 77]
-
-    @pytest.mark.parametrize(
-        ("name", "content"),
-        [("t.csv.gz", b"a,b\ns3cret,2\n"), ("t.csv.gz", b"\x1f\x8b\x08s3cret"), ("t.csv", b"\xff\xfe,b\ns3cret,2\n")],
-    )
-    def test_files_that_are_not_what_their_name_says(self, tmp_path: Path, name: str, content: bytes) -> None:
-        (tmp_path / name).write_bytes(content)
-        for read in (read_table, lambda path: encode(Schema([AGES]), path)):
-            with pytest.raises(
-                DataError, match=r"not a well-formed csv|not text in the encoding utf-8|no column 'X'"
-            ) as caught:
-                read(tmp_path / name)
-            assert "s3cret" not in str(caught.value)
-            assert caught.value.__cause__ is None
-
-    def test_errors_name_the_file_and_never_a_line_of_it(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match="no file"):
-            read_table(tmp_path / "t.csv")
-        with pytest.raises(DataError, match=r"ends in \.parquet, \.csv, \.csv\.gz"):
-            read_table(tmp_path / "t.xls")
-        (tmp_path / "t.csv").write_text("a,b\n1,2\ns3cret\n")
-        with pytest.raises(DataError, match="not a well-formed csv") as caught:
-            read_table(tmp_path / "t.csv")
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv.gz", b"a,b\ns3cret,2\n", "not a well-formed csv"),
+        ("t.csv.gz", b"\x1f\x8b\x08s3cret", "not a well-formed csv"),
+        ("t.csv", b"\xff\xfe,b\ns3cret,2\n", "not text in the encoding utf-8"),
+        ("t.csv", b"a,b\n1,2\ns3cret\n", "not a well-formed csv"),
+        ("t.parquet", b"s3cret", "not a well-formed parquet"),
+        ("t.xls", b"s3cret", r"ends in \.parquet, \.csv, \.csv\.gz"),
+    ],
+)
+def test_errors_name_the_file_and_never_a_line_of_it(tmp_path, name, content, message):
+    with pytest.raises(DataError, match=r"no file|ends in"):
+        read_table(tmp_path / name)
+    (tmp_path / name).write_bytes(content)
+    for read in (read_table, lambda path: encode(Schema([Column("a", "categorical", values=[1])]), path)):
+        with pytest.raises(DataError, match=message) as caught:
+            read(tmp_path / name)
         assert "s3cret" not in str(caught.value)
         assert caught.value.__cause__ is None
-        (tmp_path / "t.parquet").write_text("no parquet")
-        with pytest.raises(DataError, match="not a well-formed parquet"):
-            read_table(tmp_path / "t.parquet")
-        with pytest.raises(DataError, match=r"the folder .* does not exist"):
-            write_table(self.TABLE, tmp_path / "none" / "t.csv")
-        with pytest.raises(DataError, match="is not a table"):
-            read_table(5)
-        with pytest.raises(DataError, match="two columns named 'a'"):
-            read_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-        with pytest.raises(DataError, match="differ in length"):
-            read_table({"a": [1], "b": [1, 2]})
-
-    def test_a_failed_write_leaves_the_old_file(self, tmp_path: Path) -> None:
-        write_table(self.TABLE, tmp_path / "t.csv")
-        before = (tmp_path / "t.csv").read_bytes()
-        with pytest.raises(pa.ArrowException):
-            write_table(pa.table({"a": [[1]]}), tmp_path / "t.csv")
-        assert (tmp_path / "t.csv").read_bytes() == before
-        assert len(list(tmp_path.iterdir())) == 1
 
 
-class TestDecode:
-    def test_public_values_are_drawn_as_often_as_seen(self) -> None:
-        schema = Schema([Column("PAY", "numeric", edges=(1000,), integer=True, min=0)])
-        public = {"PAY": [100] * 1 + [500] * 3 + [2000]}
-        coded = Coded(schema, {"PAY": np.zeros(10_000, dtype=np.uint8)})
-        pay = Decoder.fit(schema, public).decode(coded, seed=7)["PAY"].to_numpy()
-        assert set(pay.tolist()) == {100, 500}
-        # 4 standard deviations of a share of 0.75 in 10,000 draws
-        assert abs((pay == 500).mean() - 0.75) < 4 * np.sqrt(0.75 * 0.25 / 10_000)
+def test_what_is_no_table_is_refused():
+    for table, message in (
+        (5, "is not a table"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns named 'a'"),
+        ({"a": [1], "b": [1, 2]}, "differ in length"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_table(table)
 
-    def test_same_seed_same_table(self) -> None:
-        schema = Schema([AGES])
-        coded = Coded(schema, {"X": np.tile([0, 1, 2, 3], 50)})
-        decoder = Decoder.plain(schema)
-        assert decoder.decode(coded, seed=1).equals(decoder.decode(coded, seed=1))
-        assert not decoder.decode(coded, seed=1).equals(decoder.decode(coded, seed=2))
 
-    def test_without_public_values_uniform_within_the_bin_and_its_bounds(self) -> None:
-        schema = Schema(
-            [AGES, Column("Y", "numeric", edges=(0.5, 1.0), max=4.0), Column("Z", "numeric", edges=(10,), integer=True)]
-        )
-        rows = 20_000
-        for code, low, high in ((0, 0, 17), (1, 18, 64), (2, 65, 99)):
-            drawn = Decoder.plain(schema).decode(Coded(schema, {"X": np.full(rows, code)}), seed=3)["X"].to_numpy()
-            assert (drawn.min(), drawn.max()) == (low, high)
-            assert np.bincount(drawn)[low:].min() > 0.5 * rows / (high - low + 1)
-        for code, low, high in ((0, 0.0, 0.5), (1, 0.5, 1.0), (2, 1.0, 4.0)):
-            drawn = Decoder.plain(schema).decode(Coded(schema, {"Y": np.full(rows, code)}), seed=3)["Y"].to_numpy()
-            assert low <= drawn.min() < drawn.max() <= high
-            assert abs(drawn.mean() - (low + high) / 2) < 5 * (high - low) / np.sqrt(12 * rows)
-        assert Decoder.plain(schema).decode(Coded(schema, {"Z": [0, 1]}), seed=3)["Z"].to_pylist() == [9, 10]  # type: ignore[dict-item]
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    write_table(TABLE, tmp_path / "t.csv")
+    before = (tmp_path / "t.csv").read_bytes()
+    with pytest.raises(DataError, match=r"the folder .* does not exist"):
+        write_table(TABLE, tmp_path / "none" / "t.csv")
+    with pytest.raises(pa.ArrowException):
+        write_table(pa.table({"a": [[1]]}), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
 
-    def test_public_values_that_break_the_bounds_are_not_used(self) -> None:
-        schema = Schema([Column("X", "numeric", edges=(5,), integer=True, min=0, max=9)])
-        decoder = Decoder.fit(schema, {"X": [-3.0, 2.5, 40.0, 7.0, np.inf, np.nan]})
-        drawn = decoder.decode(Coded(schema, {"X": np.tile([0, 1], 200)}), seed=0)["X"].to_numpy()
-        assert drawn[0::2].min() >= 0
-        assert drawn[0::2].max() <= 4
-        assert set(drawn[1::2]) == {7.0}
 
-    def test_a_type_too_narrow_for_the_bin_gives_way(self) -> None:
-        schema = Schema([Column("X", "numeric", edges=(300,), integer=True, min=0, max=999)])
-        public = pa.table({"X": pa.array([1, 2], pa.uint8())})
-        drawn = Decoder.fit(schema, public).decode(Coded(schema, {"X": np.array([0, 1])}), seed=0)["X"]
-        assert drawn.type == pa.int64()
-        assert drawn[1].as_py() >= 300
+def test_public_values_are_drawn_as_often_as_seen():
+    schema = Schema([Column("PAY", "numeric", edges=(1000,), integer=True, min=0)])
+    public = {"PAY": [100] * 1 + [500] * 3 + [2000]}
+    coded = Coded(schema, {"PAY": np.zeros(10_000, dtype=np.uint8)})
+    pay = Decoder.fit(schema, public).decode(coded, seed=7)["PAY"].to_numpy()
+    assert set(pay.tolist()) == {100, 500}
+    # 4 standard deviations of a share of 0.75 in 10,000 draws
+    assert abs((pay == 500).mean() - 0.75) < 4 * np.sqrt(0.75 * 0.25 / 10_000)
 
-    def test_text_is_written_as_the_public_table_writes_it(self) -> None:
-        schema = Schema([Column("S", "categorical", values=(6, 7, 36)), AGES])
-        public = {"X": ["12.0", "N", "70.0"], "S": ["06", "06", "36"]}
-        coded = Coded(schema, {"S": np.array([0, 1, 2]), "X": np.array([0, 3, 2])})
-        table = Decoder.fit(schema, public).decode(coded, seed=0)
-        assert table.to_pydict() == {"X": ["12.0", None, "70.0"], "S": ["06", "7", "36"]}
 
-    def test_listed_values_that_the_public_type_cannot_hold(self) -> None:
-        schema = Schema([Column("S", "categorical", values=("1", "x"))])
-        table = Decoder.fit(schema, {"S": [1, 1]}).decode(Coded(schema, {"S": np.array([1, 0])}), seed=0)
-        assert table.to_pydict() == {"S": ["x", "1"]}
+def test_without_public_values_uniform_within_the_bin_and_its_bounds():
+    schema = Schema(
+        [AGES, Column("Y", "numeric", edges=(0.5, 1.0), max=4.0), Column("Z", "numeric", edges=(10,), integer=True)]
+    )
+    rows = 20_000
+    for code, low, high in ((0, 0, 17), (1, 18, 64), (2, 65, 99)):
+        drawn = Decoder.plain(schema).decode(Coded(schema, {"X": np.full(rows, code)}), seed=3)["X"].to_numpy()
+        assert (drawn.min(), drawn.max()) == (low, high)
+        assert np.bincount(drawn)[low:].min() > 0.5 * rows / (high - low + 1)
+    for code, low, high in ((0, 0.0, 0.5), (1, 0.5, 1.0), (2, 1.0, 4.0)):
+        drawn = Decoder.plain(schema).decode(Coded(schema, {"Y": np.full(rows, code)}), seed=3)["Y"].to_numpy()
+        assert low <= drawn.min() < drawn.max() <= high
+        assert abs(drawn.mean() - (low + high) / 2) < 5 * (high - low) / np.sqrt(12 * rows)
+    assert Decoder.plain(schema).decode(Coded(schema, {"Z": [0, 1]}), seed=3)["Z"].to_pylist() == [9, 10]  # type: ignore[dict-item]
 
-    def test_what_the_decoder_does_not_know(self) -> None:
-        schema = Schema([AGES, Column("C", "categorical", values=("a",))])
-        with pytest.raises(DataError, match="no column 'C'"):
-            Decoder.fit(schema, {"X": [1]})
-        coded = Coded(schema, {"X": np.array([1])})
-        with pytest.raises(DataError, match="like is 'spark'"):
-            Decoder.plain(schema).decode(coded, seed=0, like="spark")  # type: ignore[arg-type]
-        with pytest.raises(DataError, match="'X' was not in the public table"):
-            Decoder.plain(schema.select(["C"])).decode(coded, seed=0)
+
+def test_public_values_that_break_the_bounds_are_not_used():
+    schema = Schema([Column("X", "numeric", edges=(5,), integer=True, min=0, max=9)])
+    decoder = Decoder.fit(schema, {"X": [-3.0, 2.5, 40.0, 7.0, np.inf, np.nan]})
+    drawn = decoder.decode(Coded(schema, {"X": np.tile([0, 1], 200)}), seed=0)["X"].to_numpy()
+    assert drawn[0::2].min() >= 0
+    assert drawn[0::2].max() <= 4
+    assert set(drawn[1::2]) == {7.0}
+
+
+def test_a_type_too_narrow_for_the_bin_gives_way():
+    schema = Schema([Column("X", "numeric", edges=(300,), integer=True, min=0, max=999)])
+    public = pa.table({"X": pa.array([1, 2], pa.uint8())})
+    drawn = Decoder.fit(schema, public).decode(Coded(schema, {"X": np.array([0, 1])}), seed=0)["X"]
+    assert drawn.type == pa.int64()
+    assert drawn[1].as_py() >= 300
+
+
+def test_text_is_written_as_the_public_table_writes_it():
+    schema = Schema([Column("S", "categorical", values=(6, 7, 36)), AGES])
+    public = {"X": ["12.0", "N", "70.0"], "S": ["06", "06", "36"]}
+    coded = Coded(schema, {"S": np.array([0, 1, 2]), "X": np.array([0, 3, 2])})
+    table = Decoder.fit(schema, public).decode(coded, seed=0)
+    assert table.to_pydict() == {"X": ["12.0", None, "70.0"], "S": ["06", "7", "36"]}
+
+
+def test_listed_values_that_the_public_type_cannot_hold():
+    schema = Schema([Column("S", "categorical", values=("1", "x"))])
+    table = Decoder.fit(schema, {"S": [1, 1]}).decode(Coded(schema, {"S": np.array([1, 0])}), seed=0)
+    assert table.to_pydict() == {"S": ["x", "1"]}
+
+
+def test_what_the_decoder_does_not_know():
+    schema = Schema([AGES, Column("C", "categorical", values=("a",))])
+    with pytest.raises(DataError, match="no column 'C'"):
+        Decoder.fit(schema, {"X": [1]})
+    coded = Coded(schema, {"X": np.array([1])})
+    with pytest.raises(DataError, match="like is 'spark'"):
+        Decoder.plain(schema).decode(coded, seed=0, like="spark")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="'X' was not in the public table"):
+        Decoder.plain(schema.select(["C"])).decode(coded, seed=0)
 
 
 ROWS = 6
@@ -463,94 +455,94 @@ def polars_public() -> pl.DataFrame:
     )
 
 
-class TestRestored:
-    coded = Coded(SCHEMA, CODES)
-
-    def check(self, table: Any) -> None:
-        back = encode(SCHEMA, table, columns=SCHEMA.names)
-        for name, codes in CODES.items():
-            assert back.codes[name].tolist() == codes.tolist(), name
-
-    def test_pandas(self) -> None:
-        public = pandas_public()
-        table = Decoder.fit(SCHEMA, public).decode(self.coded, seed=0, like="pandas")
-        assert list(table.columns) == ORDER
-        for name in ORDER:
-            if name != "label":
-                assert table[name].dtype == public[name].dtype, name
-        assert list(table["label"].cat.categories) == ["u", "v", "w"]
-        assert table["whole"].isna().tolist() == [False, False, True] * 2
-        self.check(table)
-
-    def test_pandas_without_nullable_types(self) -> None:
-        public = pd.DataFrame(PLAIN).dropna()
-        public["whole"] = public["whole"].astype("int64")
-        table = Decoder.fit(SCHEMA, public).decode(self.coded, seed=0, like="pandas")
-        assert str(table["whole"].dtype) == "Int64"
-        self.check(table)
-
-    def test_polars(self) -> None:
-        public = polars_public()
-        table = Decoder.fit(SCHEMA, public).decode(self.coded, seed=0, like="polars")
-        assert table.columns == ORDER
-        assert table.schema == public.select(ORDER).schema
-        self.check(table)
-
-    def test_pyarrow(self) -> None:
-        public = pa.table(PLAIN)
-        place = public.column_names.index("label")
-        public = public.set_column(place, "label", public["label"].dictionary_encode())
-        table = Decoder.fit(SCHEMA, public).decode(self.coded, seed=0)
-        assert table.schema.equals(public.select(ORDER).schema)
-        assert table["real"].null_count == 2
-        self.check(table)
-
-    @pytest.mark.parametrize("like", ["pyarrow", "pandas", "polars"])
-    def test_from_one_kind_to_another(self, like: Any) -> None:
-        fitted = [Decoder.fit(SCHEMA, public) for public in (pandas_public(), polars_public(), pa.table(PLAIN))]
-        for decoder in (*fitted, Decoder.plain(SCHEMA)):
-            table = decoder.decode(self.coded, seed=0, like=like)
-            assert type(table).__module__.split(".")[0] == like
-            self.check(table)
+CODED = Coded(SCHEMA, CODES)
 
 
-class TestRealData:
-    def test_acs(self, shared_data: Path) -> None:
-        schema = Schema.load(shared_data / "acs2024.schema.toml")
-        public = read_table(shared_data / "acs2024_il_oh.parquet")
-        start = time.perf_counter()
-        coded = encode(schema, public, weight="PWGTP")
-        assert time.perf_counter() - start < 5  # a third of a second on an idle core
-        assert len(coded) == 251_022
-        assert abs(coded.weights.sum() - 1) < 1e-12
-        assert outside(schema, public) == {}
-        table = Decoder.fit(schema, public).decode(coded, seed=0)
-        assert table.column_names == [name for name in public.column_names if name in schema.coded]
-        assert all(table[name].type == public[name].type for name in schema.coded)
-        assert all(table[name].null_count == public[name].null_count for name in schema.coded)
-        again = encode(schema, table)
-        assert all(np.array_equal(again.codes[name], coded.codes[name]) for name in schema.coded)
-
-    @pytest.mark.parametrize("year", [2018, 2019])
-    def test_nist(self, shared_data: Path, year: int) -> None:
-        path = shared_data / f"nist_national{year}.csv.gz"
-        schema = Schema.infer(path, groups=["PUMA"], weight="PWGTP")
-        assert schema["PINCP"].missing
-        assert schema["PINCP"].integer
-        assert schema["MSP"] == Column("MSP", "categorical", values=(1, 2, 3, 4, 5, 6), missing=True)
-        coded = encode(schema, path, columns=schema.names)
-        raw = read_table(path)["PINCP"].to_pylist()
-        missing = coded.codes["PINCP"] == schema.size("PINCP") - 1
-        assert missing.tolist() == [cell == "N" for cell in raw]
-        table = Decoder.fit(schema, path).decode(coded, seed=0)
-        again = encode(schema, table, columns=schema.names)
-        assert all(np.array_equal(again.codes[name], coded.codes[name]) for name in schema.names)
+def check(table: Any):
+    back = encode(SCHEMA, table, columns=SCHEMA.names)
+    for name, codes in CODES.items():
+        assert back.codes[name].tolist() == codes.tolist(), name
 
 
-# ---------------------------------------------------------------------- threads
+def test_pandas():
+    public = pandas_public()
+    table = Decoder.fit(SCHEMA, public).decode(CODED, seed=0, like="pandas")
+    assert list(table.columns) == ORDER
+    for name in ORDER:
+        if name != "label":
+            assert table[name].dtype == public[name].dtype, name
+    assert list(table["label"].cat.categories) == ["u", "v", "w"]
+    assert table["whole"].isna().tolist() == [False, False, True] * 2
+    check(table)
 
 
-def test_columns_coded_in_threads_have_the_same_codes_and_the_same_first_error() -> None:
+def test_pandas_without_nullable_types():
+    public = pd.DataFrame(PLAIN).dropna()
+    public["whole"] = public["whole"].astype("int64")
+    table = Decoder.fit(SCHEMA, public).decode(CODED, seed=0, like="pandas")
+    assert str(table["whole"].dtype) == "Int64"
+    check(table)
+
+
+def test_polars():
+    public = polars_public()
+    table = Decoder.fit(SCHEMA, public).decode(CODED, seed=0, like="polars")
+    assert table.columns == ORDER
+    assert table.schema == public.select(ORDER).schema
+    check(table)
+
+
+def test_pyarrow():
+    public = pa.table(PLAIN)
+    place = public.column_names.index("label")
+    public = public.set_column(place, "label", public["label"].dictionary_encode())
+    table = Decoder.fit(SCHEMA, public).decode(CODED, seed=0)
+    assert table.schema.equals(public.select(ORDER).schema)
+    assert table["real"].null_count == 2
+    check(table)
+
+
+@pytest.mark.parametrize("like", ["pyarrow", "pandas", "polars"])
+def test_from_one_kind_to_another(like):
+    fitted = [Decoder.fit(SCHEMA, public) for public in (pandas_public(), polars_public(), pa.table(PLAIN))]
+    for decoder in (*fitted, Decoder.plain(SCHEMA)):
+        table = decoder.decode(CODED, seed=0, like=like)
+        assert type(table).__module__.split(".")[0] == like
+        check(table)
+
+
+def test_acs(shared_data):
+    schema = Schema.load(shared_data / "acs2024.schema.toml")
+    public = read_table(shared_data / "acs2024_il_oh.parquet")
+    coded = encode(schema, public, weight="PWGTP")
+    assert len(coded) == 251_022
+    assert abs(coded.weights.sum() - 1) < 1e-12
+    assert outside(schema, public) == {}
+    table = Decoder.fit(schema, public).decode(coded, seed=0)
+    assert table.column_names == [name for name in public.column_names if name in schema.coded]
+    assert all(table[name].type == public[name].type for name in schema.coded)
+    assert all(table[name].null_count == public[name].null_count for name in schema.coded)
+    again = encode(schema, table)
+    assert all(np.array_equal(again.codes[name], coded.codes[name]) for name in schema.coded)
+
+
+@pytest.mark.parametrize("year", [2018, 2019])
+def test_nist(shared_data, year):
+    path = shared_data / f"nist_national{year}.csv.gz"
+    schema = Schema.infer(path, groups=["PUMA"], weight="PWGTP")
+    assert schema["PINCP"].missing
+    assert schema["PINCP"].integer
+    assert schema["MSP"] == Column("MSP", "categorical", values=(1, 2, 3, 4, 5, 6), missing=True)
+    coded = encode(schema, path, columns=schema.names)
+    raw = read_table(path)["PINCP"].to_pylist()
+    missing = coded.codes["PINCP"] == schema.size("PINCP") - 1
+    assert missing.tolist() == [cell == "N" for cell in raw]
+    table = Decoder.fit(schema, path).decode(coded, seed=0)
+    again = encode(schema, table, columns=schema.names)
+    assert all(np.array_equal(again.codes[name], coded.codes[name]) for name in schema.names)
+
+
+def test_columns_coded_in_threads_have_the_same_codes_and_the_same_first_error():
     schema = Schema([Column(f"C{number}", "categorical", values=[str(number), "x"]) for number in range(9)])
     cells = {f"C{number}": [str(number), "x", "x"] if number % 2 else ["x", "x", str(number)] for number in range(9)}
     alone, together = (encode(schema, cells, threads=threads) for threads in (1, 4))

@@ -26,42 +26,45 @@ def owners(rows, listed, by):
     return [np.flatnonzero(recurring.rows(rows.group, group)).tolist() for group in range(len(recurring.recurs))]
 
 
-def test_everybody_has_all_rows():
-    assert owners(public("STATE", "PUMA"), None, []) == [[0, 1, 2, 3, 4]]
-    assert owners(public(), None, []) == [[0, 1, 2, 3, 4]]
+PLACES, YEARS = ["STATE", "PUMA"], ["STATE", "PUMA", "YEAR"]
 
 
-def test_by_one_column():
-    assert owners(public("STATE", "PUMA"), {"STATE": [39, 42, 17]}, ["STATE"]) == [[2, 3, 4], [], [0, 1]]
-
-
-def test_by_two_columns_a_place_of_the_same_name_in_another_state_is_another_place():
-    listed = {"STATE": [39, 17, 36], "PUMA": ["a", "b", "c"]}
-    assert owners(public("STATE", "PUMA"), listed, ["STATE", "PUMA"]) == [[2, 3], [1], []]
-    swapped = {"PUMA": ["a", "b", "c"], "STATE": [39, 17, 36]}
-    assert owners(public("STATE", "PUMA"), swapped, ["PUMA", "STATE"]) == [[2, 3], [1], []]
-
-
-def test_a_new_year_is_left_out():
-    rows = public("STATE", "PUMA", "YEAR")
-    listed = {"STATE": [39, 17, 39], "PUMA": ["a", "b", "z"], "YEAR": [2020, 2020, 2020]}
-    assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[2, 3], [1], []]
+@pytest.mark.parametrize(
+    ("by_public", "listed", "by", "own"),
+    [
+        (PLACES, None, [], [[0, 1, 2, 3, 4]]),
+        ([], None, [], [[0, 1, 2, 3, 4]]),
+        (PLACES, {"STATE": [39, 42, 17]}, ["STATE"], [[2, 3, 4], [], [0, 1]]),
+        # a place of the same name in another state is another place, whatever the order of columns
+        (PLACES, {"STATE": [39, 17, 36], "PUMA": ["a", "b", "c"]}, PLACES, [[2, 3], [1], []]),
+        (PLACES, {"PUMA": ["a", "b", "c"], "STATE": [39, 17, 36]}, ["PUMA", "STATE"], [[2, 3], [1], []]),
+        (YEARS, {"STATE": [39, 17, 39], "PUMA": ["a", "b", "z"], "YEAR": [2020] * 3}, YEARS, [[2, 3], [1], []]),
+        (YEARS, {"YEAR": [2020, 2020], "STATE": [39, 17], "PUMA": ["a", "b"]}, ["YEAR", *PLACES], [[2, 3], [1]]),
+        # new states have no own rows though names within them recur, and new places in a known state are not the state
+        (PLACES, {"STATE": [36, 36, 42], "PUMA": ["a", "b", "a"]}, PLACES, [[], [], []]),
+        (PLACES, {"STATE": [17, 17, 39, 39], "PUMA": ["x", "y", "z", "w"]}, PLACES, [[], [], [], []]),
+        (PLACES, {"STATE": [17, 17, 39, 39], "PUMA": ["x", "y", "x", "y"]}, PLACES, [[], [], [], []]),
+        (["STATE"], {"STATE": [17, 17, 39, 39], "PUMA": ["x", "y", "x", "y"]}, PLACES, [[], [], [], []]),
+    ],
+)
+def test_whose_rows_are_a_groups_own(by_public, listed, by, own):
+    assert owners(public(*by_public), listed, by) == own
 
 
 def test_one_public_row_may_be_the_own_of_several_years():
-    rows = public("STATE", "PUMA", "YEAR")
+    rows = public(*YEARS)
     listed = {"STATE": [39, 39, 17, 17], "PUMA": ["a", "a", "b", "b"], "YEAR": [2020, 2021, 2020, 2021]}
-    assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[2, 3], [2, 3], [1], [1]]
-    recurring = RecurringGroups.of(rows.groups, Groups.of(listed).level(["STATE", "PUMA", "YEAR"]))
+    assert owners(rows, listed, YEARS) == [[2, 3], [2, 3], [1], [1]]
+    recurring = RecurringGroups.of(rows.groups, Groups.of(listed).level(YEARS))
     assert recurring.times.tolist() == [2, 2, 1, 1]  # public years
     np.testing.assert_allclose(recurring.sums(rows.group_weights), [0.4, 0.4, 0.2, 0.2])
 
 
 def test_a_year_that_the_public_table_has_counts():
-    rows = public("STATE", "PUMA", "YEAR")
+    rows = public(*YEARS)
     listed = {"STATE": [39, 39], "PUMA": ["a", "a"], "YEAR": [2019, 2020]}
-    assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[3], [2, 3]]
-    recurring = RecurringGroups.of(rows.groups, Groups.of(listed).level(["STATE", "PUMA", "YEAR"]))
+    assert owners(rows, listed, YEARS) == [[3], [2, 3]]
+    recurring = RecurringGroups.of(rows.groups, Groups.of(listed).level(YEARS))
     np.testing.assert_allclose(recurring.sums(rows.group_weights), [0.2, 0.4])
     assert recurring.times.tolist() == [1, 2]
 
@@ -73,25 +76,6 @@ def test_a_column_that_the_public_table_does_not_have_is_new():
     assert owners(rows, {"STATE": [17, 39], "PUMA": ["a", "b"]}, ["STATE", "PUMA"]) == [[], []]
     nation = {"NATION": ["US", "US"], "PUMA": ["a", "b"]}  # the same for all: it tells nothing apart
     assert owners(rows, nation, ["NATION", "PUMA"]) == [[0, 2, 3], [1]]
-
-
-def test_new_states_have_no_own_rows_though_names_within_them_recur():
-    listed = {"STATE": [36, 36, 42], "PUMA": ["a", "b", "a"]}
-    assert owners(public("STATE", "PUMA"), listed, ["STATE", "PUMA"]) == [[], [], []]
-
-
-def test_new_places_in_a_known_state_are_not_their_state():
-    listed = {"STATE": [17, 17, 39, 39], "PUMA": ["x", "y", "z", "w"]}
-    assert owners(public("STATE", "PUMA"), listed, ["STATE", "PUMA"]) == [[], [], [], []]
-    recurring = {"STATE": [17, 17, 39, 39], "PUMA": ["x", "y", "x", "y"]}
-    assert owners(public("STATE", "PUMA"), recurring, ["STATE", "PUMA"]) == [[], [], [], []]
-    assert owners(public("STATE"), recurring, ["STATE", "PUMA"]) == [[], [], [], []]
-
-
-def test_the_order_of_columns_does_not_matter():
-    rows = public("STATE", "PUMA", "YEAR")
-    listed = {"YEAR": [2020, 2020], "STATE": [39, 17], "PUMA": ["a", "b"]}
-    assert owners(rows, listed, ["YEAR", "STATE", "PUMA"]) == [[2, 3], [1]]
 
 
 def test_what_is_alike_on_either_side_tells_nothing():

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from prade import Column, DataError, Schema
 from prade.data.public.joint import outside
@@ -85,13 +83,9 @@ def test_what_is_outside_is_found_in_columns_too(tmp_path):
     assert read_table(columns, ["PAY"]).column_names == ["PAY"]
     with pytest.raises(DataError, match="has no column 'PAYS'; did you mean 'PAY'"):
         read_table(columns, ["PAYS"])
-
-
-@pytest.mark.parametrize("absent", ["PAY", "WORK"])
-def test_a_column_that_is_not_there_is_named(tmp_path, absent):
-    frame().drop(columns=absent).to_parquet(tmp_path / "public.parquet")
+    frame().drop(columns="PAY").to_parquet(tmp_path / "public.parquet")
     for act in (lambda table: table.rows(SCHEMA), lambda table: table.decoder(SCHEMA)):
-        with pytest.raises(DataError, match=f"no column '{absent}'"):
+        with pytest.raises(DataError, match="no column 'PAY'"):
             act(PublicTable(tmp_path / "public.parquet"))
 
 
@@ -152,6 +146,10 @@ HARMLESS = ["a", "1=1", " =1", "'=1", "", "a\n=1", "é"]
 def test_texts_that_run_are_quoted_and_nothing_else_is(tmp_path):
     numbers = list(range(-5, len(FORMULAS + HARMLESS) - 5))
     table = pa.table({"T": FORMULAS + HARMLESS, "N": numbers, "=F": [-0.5] * len(numbers)})
+    safe = csv_cells(table, spreadsheet_safe=True).to_pylist()
+    for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
+        changed = table.set_column(0, "T", table["T"].cast(kind))
+        assert csv_cells(changed, spreadsheet_safe=True).to_pylist() == safe
     write_table(table, tmp_path / "a.csv", spreadsheet_safe=True)
     raw = pa.csv.read_csv(
         tmp_path / "a.csv",
@@ -166,30 +164,7 @@ def test_texts_that_run_are_quoted_and_nothing_else_is(tmp_path):
     assert read_table(tmp_path / "b.csv")["T"].to_pylist() == [text or None for text in FORMULAS + HARMLESS]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda cells: cells,
-        lambda cells: cells.cast(pa.large_string()),
-        lambda cells: cells.cast(pa.string_view()),
-        lambda cells: cells.dictionary_encode(),
-    ],
-    ids=["text", "large", "view", "dictionary"],
-)
-def test_every_kind_of_text(tmp_path, change):
-    cells = change(pa.array(["=1", None, "b"]))
-    write_table(pa.table({"A": cells, "B": [1, 2, 3]}), tmp_path / "a.csv", spreadsheet_safe=True)
-    assert read_table(tmp_path / "a.csv")["A"].to_pylist() == ["'=1", None, "b"]
-
-
 def test_a_parquet_file_needs_none(tmp_path):
     with pytest.raises(DataError, match="spreadsheet-safe is for CSV files"):
         write_table(pa.table({"A": ["=1"]}), tmp_path / "a.parquet", spreadsheet_safe=True)
     assert not (tmp_path / "a.parquet").exists()
-
-
-@given(st.lists(st.text(), max_size=5))
-def test_whatever_the_text_no_cell_begins_as_a_formula_and_the_rest_is_kept(texts):
-    found = csv_cells(pa.table({"A": pa.array(texts, pa.string())}), spreadsheet_safe=True)["A"].to_pylist()
-    assert not any(text.startswith(tuple("=+-@\t\r\n")) for text in found)
-    assert all(new in (old, f"'{old}") for new, old in zip(found, texts, strict=True))

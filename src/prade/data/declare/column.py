@@ -101,8 +101,7 @@ class Column(Declaration):
     def satisfying(self, op: str, value: Any) -> Mask:
         """Which codes satisfy ``column op value``; missing satisfies none, not even ``!=``.
 
-        Codes tell only the bin of a number. ``AGE >= 65`` can be decided if a bin begins at 65: it is then a union of
-        bins. Other comparisons would require guessing within a bin; an error names the nearest edges.
+        ``AGE >= 65`` can be decided if a bin begins at 65; otherwise an error names the nearest edges.
 
         >>> hours = Column("WKHP", "numeric", edges=[1, 10, 40], integer=True, min=1, max=99, missing=True)
         >>> hours.satisfying(">", 39)
@@ -122,11 +121,7 @@ class Column(Declaration):
 
     @property
     def heading(self) -> str:
-        """The column's title, or its name, with the unit in parentheses.
-
-        >>> Column("WAGP", "numeric", edges=[1], title="Wages", unit="US dollars a year").heading
-        'Wages (US dollars a year)'
-        """
+        """The column's title, or its name, with the unit in parentheses: Wages (US dollars a year)."""
         title = self.title or self.name
         return f"{title} ({self.unit})" if self.unit else title
 

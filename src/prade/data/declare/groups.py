@@ -50,7 +50,7 @@ class Grouping:
 class Groups:
     """A list of groups: some columns, and for each group the index of its value in each column's list of values.
 
-    The columns may be nested, as STATE and PUMA are. A level is given by some of the columns, and its groups are the
+    A level is given by some of the columns (which may be nested, as STATE and PUMA are), and its groups are the
     combinations of values in the list. Without columns there is a single group that contains everybody.
 
     >>> groups = Groups.of({"STATE": [17, 17, 39], "PUMA": [100, 200, 100]})

@@ -30,8 +30,8 @@ class Schema:
     """An ordered set of columns; the domain is the product of their codes.
 
     `linked` are sets of columns whose values belong together, such as wages and income: a synthetic row takes its
-    values in such a set from one public row. `invariants` are facts about the rows that a task with this schema takes
-    over. Schemas that differ only in invariants, titles and labels are equal, because they code rows alike.
+    values in such a set from one public row. `invariants` are facts about the rows. Schemas that differ only in
+    invariants, titles and labels are equal, because they code rows alike.
 
     >>> sex, age = Column("SEX", "categorical", values=(1, 2)), Column("AGE", "numeric", edges=(18, 65))
     >>> schema = Schema([sex, age])
@@ -167,11 +167,7 @@ class Schema:
 
     @classmethod
     def from_mbi(cls, domain: Mapping[str, int]) -> Schema:
-        """The schema of mbi's domain, {"column": size}: the values are 0, 1, ..., size - 1.
-
-        >>> Schema.from_mbi({"sex": 2, "race": 5}).shape(["sex", "race"])
-        (2, 5)
-        """
+        """The schema of mbi's domain, {"column": size}: the values are 0, 1, ..., size - 1."""
         return cls(schema_file.columns_of_mbi(domain))
 
     @classmethod
@@ -187,13 +183,10 @@ class Schema:
     ) -> Schema:
         """Propose a schema for a PUBLIC table; save it, review it and edit it.
 
-        The schema has the table's columns in their order, except `weight` and those in `skip`. A column with at most
-        `max_values` distinct texts, Booleans or whole numbers becomes categorical. A column with more distinct numbers
-        becomes numeric with about `bins` bins, whose edges are quantiles rounded to usual numbers. A text such as "N"
-        in a column of numbers stands for missing, and a column without values is always missing. Columns in `groups`
-        become group columns with the values in the table. A text column with more than `max_values` values cannot be
-        binned: list it in `groups` or `skip`, or increase `max_values`. Numeric columns are linked where one is hardly
-        ever above the other.
+        A column with at most `max_values` distinct texts, Booleans or whole numbers becomes categorical, one with more
+        numbers numeric, with about `bins` bins at rounded quantiles. One text such as "N" among numbers stands for
+        missing. `groups` become group columns; `weight` and those in `skip` are left out. A text column with more than
+        `max_values` values is refused. Numeric columns are linked where one is hardly ever above the other.
         """
         columns = infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins)
         return cls(columns, linked=proposed_links(columns, table))
@@ -334,10 +327,7 @@ Invariant = Rule | PublishedTotals
 
 
 def invariants_of(tables: Any, folder: Path | None = None) -> tuple[Invariant, ...]:
-    """The invariants in the [[invariant]] tables of a file.
-
-    `totals` may name another file, relative to `folder`; without a folder, the numbers must be there themselves.
-    """
+    """The invariants in the [[invariant]] tables of a file; files of totals are looked for in `folder`, if given."""
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise SchemaError(f"invariant is {str(tables)[:40]!r}; write [[invariant]] tables (double brackets)")
     invariants: list[Invariant] = []

@@ -36,10 +36,9 @@ NO_ROWS = np.zeros(0, np.uint8), np.zeros(0, np.int8)
 class Menu:
     """The values that each code of one column can be decoded to.
 
-    `values` are sorted by code; those of code c are at starts[c] : starts[c + 1]. `cumulative` is the cumulative sum of
-    their frequencies (or weights), so that a uniform draw selects a value in proportion to its frequency. `codes` are
-    those of the public rows, and `of_row` is where each row's value is among `values`, -1 for a row without a value of
-    the schema's domain. A menu that was not made from public rows has neither.
+    `values` are sorted by code; those of code c are at starts[c] : starts[c + 1], with the cumulative sum of their
+    frequencies (or weights). `codes` are those of the public rows, and `of_row` is where each row's value is among
+    `values`, -1 for a row without a value of the domain; both are empty if no public rows made the menu.
     """
 
     column: Column
@@ -134,7 +133,6 @@ def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
 
 
 def _signed(size: int) -> np.dtype[Any]:
-    """The smallest integer type that can hold -1 and every number below `size`."""
     return np.min_scalar_type(-max(size, 1))
 
 
@@ -161,10 +159,7 @@ MISSING, OUTSIDE = 0, 1  # no value, or one that is not in the menu; other value
 
 
 class Copies:
-    """Finds the rows of tables that have, in all columns of these menus, the values of one public row.
-
-    Values are compared as they are written: of two wages in one bin only the same wage is equal.
-    """
+    """Finds the rows of tables that have the values of one public row in all columns, as written, not only the bins."""
 
     def __init__(self, menus: Sequence[Menu]) -> None:
         self._menus = menus
@@ -190,7 +185,6 @@ class Copies:
 
 
 def _numbered_rows(menu: Menu) -> Ints:
-    """A number for the value of each public row."""
     place = menu.of_row.astype(np.int64)
     if menu.column.numeric:
         place = np.where(place < 0, place, np.append(_ranks(menu)[1], -1)[place])
@@ -199,7 +193,7 @@ def _numbered_rows(menu: Menu) -> Ints:
 
 
 def _numbered_cells(menu: Menu, cells: Any) -> Ints:
-    """A number for the value of each cell, that of the public rows with an equal value; -1 for one that none has."""
+    """A number for the value of each cell, that of public rows with an equal value; -1 for one that none has."""
     column, cells = menu.column, one_piece(plain_cells(cells))
     codes, fits = code_cells(column, cells)
     if column.numeric:
@@ -213,7 +207,7 @@ def _numbered_cells(menu: Menu, cells: Any) -> Ints:
 
 
 def _ranks(menu: Menu) -> tuple[Floats, Ints]:
-    """The numbers of a menu in rising order, and the rank of each value: it may have one twice, as "1" and "1.0"."""
+    """The numbers of a menu in rising order, and the rank of each value ("1" and "1.0" have one)."""
     known, rank = np.unique(numbers_of(menu.column, menu.values), return_inverse=True)
     return known, rank
 
@@ -287,9 +281,8 @@ class Decoder:
     def copied(self, table: pa.Table, coded: Joint | None = None, drawn: Ints | None = None) -> Flags:
         """Whether each row of a table has, in every coded column, the values of one and the same public row.
 
-        `coded` and `drawn` are what the table was decoded from, if known. A row that has the codes of the public row it
-        was drawn from has its values, too, and is a copy if these are in the domain: nearly all rows need no look at
-        their cells.
+        `coded` and `drawn` are what the table was decoded from, if known: a row with the codes of the public row that
+        it was drawn from needs no look at its cells.
         """
         copied = np.zeros(table.num_rows, np.bool_)
         if coded is not None and drawn is not None and self._donors is not None:

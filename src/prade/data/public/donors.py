@@ -39,8 +39,8 @@ class Donors:
     def find(self, wanted: Codes, chances: Chances, drawn: Ints | None = None) -> dict[str, Ints]:
         """The donor of each row for each numeric column of `wanted`: the number of a public row, or -1 for none.
 
-        `drawn` are public rows that the rows were drawn from: each is the donor if it has the row's codes. Otherwise
-        the donor is drawn by weight from the public rows that have them, with the row's own random numbers.
+        A `drawn` public row is the donor if it has the row's codes. Otherwise the donor is drawn by weight from the
+        public rows that have them, with the row's own random numbers.
         """
         rows = len(next(iter(wanted.values())))
         donor = np.full(rows, NONE) if drawn is None else np.where(self.agree(wanted, drawn), drawn, NONE)
@@ -112,11 +112,9 @@ Columns = Sequence[NDArray[Any]]
 
 
 class RowIndex:
-    """An index of rows, made once, then asked for the rows that are equal to others, a batch at a time.
+    """An index of rows, sorted by a random 64-bit sum of their codes (checked: different rows never share one).
 
-    The rows are sorted by a random 64-bit sum of their codes; equal rows are next to each other, in their own order.
-
-    `order` has the numbers of the rows. Different rows never share a sum: that is checked when the index is made.
+    `order` has the numbers of the rows; equal rows are next to each other, in their own order.
 
     >>> index = RowIndex([np.array([0, 1, 0, 1])], [2])
     >>> first, stop = index.runs([np.array([1, 5])])

@@ -61,9 +61,9 @@ class _Header(msgspec.Struct):
 class Public:
     """Public rows with their weights (`prior`), the public groups (`groups`), and the number of each row's `group`.
 
-    Identical rows are not merged, because they may be in different groups. `numbers` has every row's number in each
-    numeric column (days since 1970 for dates), moved into the row's bin if it is outside, and NaN if it is missing.
-    The last `added` rows are those of no public person (`prade.estimating.levels.added_rows`).
+    `numbers` has every row's number in each numeric column (days since 1970 for dates), moved into the row's bin if it
+    is outside, and NaN if it is missing. The last `added` rows are no public person's
+    (`prade.estimating.levels.added_rows`).
 
     >>> from prade import Column, Schema
     >>> schema = Schema([Column("PLACE", "group"), Column("AGE", "numeric", edges=[18, 65])])
@@ -80,10 +80,7 @@ class Public:
 
     @classmethod
     def of(cls, schema: Schema, table: Any, by: Sequence[str] = (), *, weight: str | None = None) -> Public:
-        """Encode a public table or file. `by` are group columns; those that the table does not have are ignored.
-
-        Rows of weight 0 are left out.
-        """
+        """Encode a public table; group columns `by` that it lacks are ignored, and rows of weight 0 are left out."""
         rows = table_columns(table)
         present = [name for name in by if name in rows.column_names]
         for index, name in enumerate(rows.column_names):
@@ -204,11 +201,7 @@ def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:
 
 
 def middles_of_bins(column: Column) -> Floats:
-    """The middle of each bin of a numeric column, or its bound if it has only one.
-
-    >>> middles_of_bins(Column("AGE", "numeric", edges=[18, 66]))
-    array([18., 42., 66.])
-    """
+    """The middle of each bin of a numeric column, or its bound if it has only one."""
     low, high = _bounds_of_bins(column)
     return np.where(np.isinf(low), high, np.where(np.isinf(high), low, (low + high) / 2))
 

@@ -41,10 +41,9 @@ from prade.data.read.tables import (
 class PublicFiles:
     """Files of public rows, all with the same columns, and the name of the column of weights, if there is one.
 
-    `csv` is the format of those that are CSV files. `sha256` are the hashes of the files' contents, if known; they show
-    whether a file was moved or is another one. `folder` is the folder of the plan that brought the list; None if the
-    user of this run named the files. A plan may come from anybody and name any file of its reader, so the files that it
-    brought are read only if they lie in its folder and have its hashes (`checked`).
+    `csv` is the format of CSV files, `sha256` the hashes of the contents, if known. `folder` is the folder of the plan
+    that brought the list; None if the user of this run named the files. A plan may come from anybody and name any file
+    of its reader, so its files are read only if they lie in its folder and have its hashes (`checked`).
 
     >>> PublicFiles.at(["il.parquet", "oh.parquet"], weight="PWGTP").weight
     'PWGTP'
@@ -88,11 +87,7 @@ class PublicFiles:
         return replace(self, sha256=tuple(map(content_hash, self._existing())))
 
     def checked(self) -> PublicFiles:
-        """The same files, for reading.
-
-        A file with another hash is refused. So is, of those that a plan brought, a file without a hash, and one that
-        lies outside the plan's folder once links are followed.
-        """
+        """The same files, for reading: each has its hash, and those that a plan brought lie in the plan's folder."""
         for file, digest in zip(self.files, self.sha256 or (None,) * len(self.files), strict=True):
             self._check(file, digest)
         return replace(self, folder=None)
@@ -100,8 +95,7 @@ class PublicFiles:
     def moved_to(self, now: PublicFiles) -> PublicFiles:
         """The files of a plan, for reading, at the paths that the user names now; the others must pass `checked`.
 
-        Files with other contents are refused: they could be the private ones. If the plan has no hashes, the user's
-        files take the place of all.
+        Files with other contents are refused: they could be the private ones. Without hashes, the user's replace all.
         """
         now = now if now.sha256 else now.hashed()
         named = dict(zip(now.sha256, now.files, strict=True))
@@ -209,14 +203,11 @@ def _without_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 class PublicTable:
-    """A public table in memory or in files, and the name of its column of weights.
-
-    Files are read only once, when their rows are first needed.
+    """A public table in memory or in files, and the name of its column of weights; files are read once, when needed.
 
     >>> from prade import Column
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
-    >>> table = PublicTable({"AGE": [3, 40, 70, 71]})
-    >>> table.rows(schema).prior.project("AGE")
+    >>> PublicTable({"AGE": [3, 40, 70, 71]}).rows(schema).prior.project("AGE")
     array([0.25, 0.25, 0.5 ])
     """
 

@@ -58,10 +58,7 @@ def one_piece(column: Any) -> pa.Array:
 
 
 def plain_array(cells: Any) -> Any:
-    """The cells as a plain array: without extension types, run-end encoding and union offsets; bytes become text.
-
-    A union that `object_cells` did not make is converted cell by cell.
-    """
+    """The cells as a plain array: without extension types, run-end encoding and union offsets; bytes become text."""
     cells = one_piece(cells)
     if isinstance(cells, pa.ExtensionArray) and cells.type.extension_name.startswith("arrow."):
         cells = cells.storage  # other extension types, such as pandas' periods, do not store the value itself
@@ -78,7 +75,6 @@ def plain_array(cells: Any) -> Any:
 
 
 def _python_object(cell: Any) -> Any:
-    """An Arrow scalar as a Python object; `object` itself if Python cannot represent the value."""
     try:
         return cell.as_py()
     except (ValueError, OverflowError, ArithmeticError):
@@ -116,9 +112,7 @@ def _valid_text(raw: bytes) -> str:
 
 
 def text_of_bytes(raw: bytes, encoding: str = "utf-8") -> str:
-    """The text of bytes, a different text for all different bytes.
-
-    Bytes that are not text become U+FFFD and their hexadecimal digits; a text that begins with U+FFFD gets another one.
+    """The text of bytes, a different text for all different bytes: U+FFFD and hexadecimal digits if they are not text.
 
     >>> text_of_bytes(b"caf\\xe9", "latin-1"), text_of_bytes(b"caf\\xe9")
     ('café', '\ufffd636166e9')
@@ -297,7 +291,6 @@ def _alone(cells: Sequence[Any], types: dict[type | None, Any], kind: type) -> p
 
 
 def _kind_of(cell: Any) -> tuple[type | None, Any]:
-    """The kind of a cell and its plain value."""
     try:
         return _plain_kind(cell)
     except Exception:  # an object may raise anything when it is examined; that must not affect the other rows
@@ -411,10 +404,7 @@ AT_ONCE = 4  # columns that are read and coded at the same time: each is in memo
 
 
 class Columns:
-    """In place of an Arrow table: `column_names`, `columns[name]` and `schema`; nothing that is read is kept.
-
-    `read` reads one column, as a table that has its notes.
-    """
+    """In place of an Arrow table: columns that are read one at a time, each by `read` as a table; nothing is kept."""
 
     def __init__(
         self, column_names: Sequence[str], read: Callable[[str], pa.Table], schema: pa.Schema | None = None

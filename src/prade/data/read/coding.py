@@ -73,7 +73,7 @@ def _code_union(column: Column, cells: Any) -> Coding:
 
 
 def _code_dictionary(column: Column, cells: Any) -> Coding:
-    """Code the distinct values of a dictionary-encoded column, then look up each row's code."""
+    """Code the distinct values, then look up each row's code."""
     distinct = cells.dictionary
     if is_text(distinct.type):
         distinct = clean_text(distinct)

@@ -84,7 +84,6 @@ class CsvFormat:
 
 @lru_cache
 def _codec(encoding: str, delimiter: str) -> str:
-    """The usual name of a codec; an error if Python does not know it, or if delimiters could be parts of characters."""
     try:
         known = codecs.lookup(encoding)
     except (LookupError, ValueError):  # a name with a null character is a ValueError
@@ -238,10 +237,7 @@ class Records(NamedTuple):
 def csv_batches(
     path: str, form: CsvFormat, columns: int, wanted: Sequence[int], *, longest: int = LONGEST
 ) -> Iterator[list[Any]]:
-    """The wanted columns of a file with that many columns, in batches of Arrow arrays; all cells are text.
-
-    Of a record with more than `longest` bytes, only the first `longest` count.
-    """
+    """The wanted columns, in batches of Arrow arrays of text; of a longer record, the first `longest` bytes count."""
     for records in _records(path, form, columns, longest):
         separators, proper = _separators(records, form.separator, columns)
         if proper.any():

@@ -72,7 +72,7 @@ def schema_of(path: Path) -> pa.Schema:
 
 
 def folder_name(column: str, value: object) -> str:
-    """The name of the folder of the rows that have a value: `STATE-17`, whatever characters the value has.
+    """The name of the folder of the rows that have a value, whatever characters the value has.
 
     >>> folder_name("PLACE", "a/b = c")
     'PLACE-a%2Fb%20%3D%20c'

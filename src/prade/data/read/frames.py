@@ -40,7 +40,7 @@ def check_like(like: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DeclaredTypes:
-    """The types of a public table's columns: Arrow's, with their notes, and those of a pandas or polars frame.
+    """The types of a public table's columns: Arrow's, their notes, and those of a pandas or polars frame.
 
     `dictionaries` are the values of columns that are dictionary-encoded: the categories of pandas, in their order.
     """
@@ -89,10 +89,7 @@ class DeclaredTypes:
 
 
 def common_schema(schemas: Sequence[pa.Schema], joined: pa.Schema) -> pa.Schema:
-    """The types of several files' joined rows, with the notes that all files have about a column, word for word.
-
-    Nullable whole numbers of different widths (`Int8` and `Int64`) are noted as those of the joined rows' width.
-    """
+    """The types of several files' joined rows, with the notes that all files have about a column."""
     fields = []
     for each in joined:
         first, *others = (schema.field(each.name) for schema in schemas)
@@ -188,10 +185,7 @@ def is_lazy(table: Any) -> bool:
 
 
 def shared_memory(private: Any, public: Any) -> str | None:
-    """What two tables in memory share: the object itself, or memory that holds cells of a column in both.
-
-    No cell is read or compared.
-    """
+    """What two tables in memory share: the object itself, or memory that holds cells; no cell is read or compared."""
     if private is public:
         return "they are the same object"
     # All arrays are kept until the end: the memory of a freed one might be reused for the next.

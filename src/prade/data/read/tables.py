@@ -55,11 +55,9 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     """Read any table or file as a pyarrow table; with `columns`, only these. All tables enter prade through here.
 
     A CSV column becomes integers, numbers, Booleans, dates or times if all its cells can be read as such, and text
-    otherwise. An empty cell is missing; digits with a leading zero are a code and stay text. A column of Python objects
-    gets the type that fits all of them, or becomes text.
-
-    With ``guess=False``, no cell influences how another is read: CSV columns stay text, and in a column of Python
-    objects each cell keeps its own type (an Arrow union). Types that a file or frame declares are kept either way.
+    otherwise (digits with a leading zero are a code). Python objects get the type that fits all of them, or become
+    text. With ``guess=False``, no cell influences how another is read: CSV columns stay text, and each Python object
+    keeps its own type (an Arrow union). Types that a file or frame declares are kept either way.
     """
     if isinstance(source, (str, PathLike)):
         return _read_file(Path(source), columns, guess, format_of(source))
@@ -144,14 +142,12 @@ def _arrow_column(source: Any, name: str, guess: bool) -> pa.Array:
 
 
 def _declares_type(values: Any) -> bool:
-    """Whether the column itself has a type, rather than only its cells."""
     kind = getattr(values, "dtype", object)
     kind = getattr(getattr(kind, "categories", None), "dtype", kind)
     return np.dtype(object) != kind
 
 
 def _cell_text(cell: Any) -> str | None:
-    """A cell of a public column of mixed Python objects, as text."""
     if is_missing(cell):
         return None
     if isinstance(cell, (bool, np.bool_)):
@@ -219,7 +215,6 @@ def parquet_schema(path: Path) -> pa.Schema:
 
 
 def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    """A parquet file, or a folder of such files that have the same columns."""
     parts = parts_of(path)
     chosen = _chosen(column_names(parquet_schema(parts[0]).empty_table()), columns, str(path))
     refuse_parquet_bomb(path, sum(pq.read_metadata(part).num_rows for part in parts), len(chosen))
@@ -284,10 +279,7 @@ def guess_type(coded: pa.DictionaryArray) -> pa.Array:
 
 
 def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
-    """Write a table as parquet, CSV or gzipped CSV, depending on the suffix of `path`.
-
-    With `spreadsheet_safe`, texts that a spreadsheet might run as formulas get a single quote before them.
-    """
+    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`; see `csv_cells` for `spreadsheet_safe`."""
     suffix = require_csv(path) if spreadsheet_safe else table_suffix(Path(path))
     content = read_table(table)
     with replace_file(path) as temporary:
@@ -300,12 +292,10 @@ def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool
 
 
 def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
-    """The table as it is written to a CSV file: the CSV writer does not support dictionary encoding.
+    """The table as it is written to a CSV file, without dictionary encoding, which the CSV writer does not support.
 
-    A cell that begins with =, +, -, @, a tab or a line break may be run as a formula. With `spreadsheet_safe`, such
-    texts and names get a single quote before them; numbers are not changed.
+    With `spreadsheet_safe`, texts and names that a spreadsheet may run as formulas get a single quote before them.
 
-    >>> import pyarrow as pa
     >>> csv_cells(pa.table({"A": ["=1+1", "1+1"], "B": [-1, 1]}), spreadsheet_safe=True).to_pylist()
     [{'A': "'=1+1", 'B': -1}, {'A': '1+1', 'B': 1}]
     """
@@ -324,10 +314,7 @@ def plain_cells(column: Any) -> Any:
 
 
 def group_cells(source: Any, name: str, table: pa.Table | None = None) -> pa.ChunkedArray:
-    """A column of a public list of groups. Times in a CSV file stay text, because groups are compared as text.
-
-    `table` is what `read_table(source)` gave, if the source has been read already.
-    """
+    """A column of a public list of groups, `table` if it was read already. Times in a CSV file stay text."""
     cells = (read_table(source, [name]) if table is None else table)[name]
     if pa.types.is_timestamp(cells.type) and isinstance(source, (str, PathLike)):
         return read_table(source, [name], guess=False)[name]
