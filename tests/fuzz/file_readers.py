@@ -7,16 +7,19 @@ import io
 import json
 import random
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import tomli_w
 
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
-from prade import Column, Schema, Workload
+from prade import Schema, Workload
 from prade.data.declare.display import labelled
 from prade.data.declare.groups import Groups
 from prade.data.public.decode import Decoder
@@ -39,112 +42,85 @@ from worlds.releases import write_manifest
 
 # ---------------------------------------------------------------------- readers of documents
 
+Mutate = Callable[[random.Random], bytes]
 
-def _file(world: World, name: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
+
+def _file(world: World, label: str, name: str, mutate: Mutate, read: Callable[[Path], object]) -> Reader:
     def run(data: bytes) -> object:
         (world.folder / name).write_bytes(data)
         return read(world.folder / name)
 
-    return run
+    return Reader(label, mutate, run)
 
 
-def _mixed(seeds: list[bytes], by_structure: Callable[[random.Random], bytes]) -> Callable[[random.Random], bytes]:
+def _mixed(seeds: list[bytes], by_structure: Mutate) -> Mutate:
     return lambda rng: mutators.bytes_of(seeds, rng) if rng.random() < 0.5 else by_structure(rng)
+
+
+def _toml(texts: list[str]) -> Mutate:
+    trees = [tomllib.loads(text) for text in texts]
+    return _mixed([text.encode() for text in texts], lambda rng: mutators.toml_of(trees, rng))
+
+
+def _json(trees: list[Any]) -> Mutate:
+    return _mixed([json.dumps(each).encode() for each in trees], lambda rng: mutators.json_of(trees, rng))
+
+
+def _schema(path: Path) -> object:
+    schema = Schema.load(path)
+    texts = [[*column.cell_texts(), *column.display_texts()] for column in schema if not column.groups]
+    return schema.fingerprint(), texts
 
 
 def schema_toml(world: World) -> Reader:
     texts = [SCHEMA.to_toml(), Schema([BORN, *SCHEMA.columns]).to_toml(), LABELLED.to_toml()]
-    seeds, trees = [text.encode() for text in texts], [tomllib.loads(text) for text in texts]
-
-    def read(path: Path) -> object:
-        found = Schema.load(path)
-        for column in found:
-            if not column.groups:
-                column.cell_texts()
-                column.display_texts()
-        return found.fingerprint()
-
-    mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))
-    return Reader("schema TOML", mutate, _file(world, "a.toml", read))
-
-
-def codebook(world: World) -> Reader:
-    table = "column,title,description,unit,value,label\nSEX,Sex,,,1,male\nAGE,Age,,years,,\nWORK,,,,missing,none\n"
-    dictionary = 'NAME,SEX,C,1,"Sex"\nVAL,SEX,C,1,"01","01","Male"\nVAL,AGE,N,2,"bb","bb","N/A"\n'
-    seeds = [table.encode(), dictionary.encode()]
-
-    def read(path: Path) -> object:
-        return labelled(SCHEMA, path).schema.to_toml()
-
-    return Reader("codebook", lambda rng: mutators.bytes_of(seeds, rng), _file(world, "codebook.csv", read))
+    return _file(world, "schema TOML", "a.toml", _toml(texts), _schema)
 
 
 def schema_json(world: World) -> Reader:
     contest = {"schema": {"AGE": {"dtype": "uint8", "min": 0, "max": 120}, "SEX": {"dtype": "uint8", "values": [1, 2]}}}
     trees = [{"sex": 2, "race": 5}, {**contest, "runs": [{"epsilon": 1}]}]
-    seeds = [json.dumps(each).encode() for each in trees]
+    return _file(world, "schema JSON", "a.json", _json(trees), _schema)
 
-    def read(path: Path) -> object:
-        found = Schema.load(path)
-        return found.fingerprint()
 
-    mutate = _mixed(seeds, lambda rng: mutators.json_of(trees, rng))
-    return Reader("schema JSON", mutate, _file(world, "a.json", read))
+def codebook(world: World) -> Reader:
+    table = b"column,title,description,unit,value,label\nSEX,Sex,,,1,male\nAGE,Age,,years,,\nWORK,,,,missing,none\n"
+    seeds = [table, b'NAME,SEX,C,1,"Sex"\nVAL,SEX,C,1,"01","01","Male"\nVAL,AGE,N,2,"bb","bb","N/A"\n']
+    mutate = partial(mutators.bytes_of, seeds)
+    return _file(world, "codebook", "codebook.csv", mutate, lambda path: labelled(SCHEMA, path).schema.to_toml())
 
 
 def plan_toml(world: World) -> Reader:
-    text = world.plan.to_toml()
-    seeds, trees = [text.encode()], [tomllib.loads(text)]
-
     def read(path: Path) -> object:
-        found = Plan.load(path)
-        return found.hash, found.describe(), found.to_toml()
+        plan = Plan.load(path)
+        return plan.hash, plan.describe(), plan.to_toml()
 
-    mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))
-    return Reader("plan", mutate, _file(world, "plan.toml", read))
+    return _file(world, "plan", "plan.toml", _toml([world.plan.to_toml()]), read)
 
 
 def targets_toml(world: World) -> Reader:
     tables, by = ["AGE x SEX", "WORK"], ["STATE", "PLACE"]
-    trees = [
-        {
-            "version": 1,
-            "target": [{"tables": tables, "by": by, "weight": 3}, {"predicates": ["SEX == 1"], "by": "all"}],
-        },
-        {"version": 1, "target": [{"statistics": ["mean(AGE)", "median(AGE) where SEX == 2"], "weight": "1/3"}]},
-    ]
-    seeds = [mutators.toml_of([tree], random.Random(0)) for tree in trees]
+    targets = [{"tables": tables, "by": by, "weight": 3}, {"predicates": ["SEX == 1"], "by": "all"}]
+    asked = [{"statistics": ["mean(AGE)", "median(AGE) where SEX == 2"], "weight": "1/3"}]
+    texts = [tomli_w.dumps({"version": 1, "target": each}) for each in (targets, asked)]
 
     def read(path: Path) -> object:
         found = checked_targets(path, world.plan.schema, world.plan.task.levels)
         return repr(found), [each.to_dict() for each in found], wanted_of(found, world.plan.schema)
 
-    mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))
-    return Reader("targets", mutate, _file(world, "targets.toml", read))
+    return _file(world, "targets", "targets.toml", _toml(texts), read)
 
 
 def geojson(world: World) -> Reader:
     square = [[0, 0], [0, 1], [1, 1], [0, 0]]
-    trees = [
-        {
-            "type": "FeatureCollection",
-            "features": [
-                {
-                    "type": "Feature",
-                    "properties": {"STATE": 1, "NAME": "p"},
-                    "geometry": {"type": "Polygon", "coordinates": [square]},
-                },
-                {
-                    "properties": {"STATE": "02", "NAME": "p"},
-                    "geometry": {"type": "MultiPolygon", "coordinates": [[square], [square]]},
-                },
-                {"properties": None, "geometry": {"type": "Point", "coordinates": [1, 2]}},
-            ],
-        }
+    shapes = {"Polygon": [square], "MultiPolygon": [[square], [square]], "Point": [1, 2]}
+    about = [{"STATE": 1, "NAME": "p"}, {"STATE": "02", "NAME": "p"}, None]
+    features = [
+        {"type": "Feature", "properties": each, "geometry": {"type": kind, "coordinates": places}}
+        for each, (kind, places) in zip(about, shapes.items(), strict=True)
     ]
-    seeds = [json.dumps(each).encode() for each in trees]
-    mutate = _mixed(seeds, lambda rng: mutators.json_of(trees, rng))
-    return Reader("GeoJSON", mutate, _file(world, "a.geojson", lambda path: outlines(path, world.plan.groupings)))
+    mutate = _json([{"type": "FeatureCollection", "features": features}])
+    return _file(world, "GeoJSON", "a.geojson", mutate, lambda path: outlines(path, world.plan.groupings))
 
 
 # ---------------------------------------------------------------------- readers of a release
@@ -182,12 +158,8 @@ def release(world: World) -> Reader:
         if fitting and name in (PLAN, MEASUREMENTS):
             write_manifest(place, world.plan)
         found = Release.load(place)
-        return (
-            found.account(),
-            promise_of(found),
-            budget_of(found.plan),
-            [found.totals(level) for level in range(len(found.plan.levels))],
-        )
+        totals = [found.totals(level) for level in range(len(found.plan.levels))]
+        return found.account(), promise_of(found), budget_of(found.plan), totals
 
     return Reader("release", mutate, read)
 
@@ -222,9 +194,7 @@ def estimate(world: World) -> Reader:
     MAP(n0=10).fit(Prior.uniform(schema), [answer], total=100).save(world.folder / "seed.parquet")
     seeds, tables = [(world.folder / "seed.parquet").read_bytes()], [pq.read_table(world.folder / "seed.parquet")]
     mutate = _mixed(seeds, lambda rng: mutators.parquet_of(tables, rng))
-    return Reader(
-        "estimate", mutate, _file(world, "estimate.parquet", lambda path: Estimate.load(path).project(["sex"]))
-    )
+    return _file(world, "estimate", "estimate.parquet", mutate, lambda path: Estimate.load(path).project(["sex"]))
 
 
 # ---------------------------------------------------------------------- readers of tables
@@ -275,9 +245,8 @@ def public(world: World) -> Reader:
 
 
 def infer(world: World) -> Reader:
-    return _tables(
-        world, "inferring", people().slice(0, 30), lambda path: Schema.infer(path, groups=["STATE"]).fingerprint()
-    )
+    rows = people().slice(0, 30)
+    return _tables(world, "inferring", rows, lambda path: Schema.infer(path, groups=["STATE"]).fingerprint())
 
 
 def several_public(world: World) -> Reader:
@@ -302,7 +271,8 @@ def private_csv(world: World) -> Reader:
         expected = sum(map(bool, lines)) if len(stream.columns) > 1 else len(lines) - (lines[-1:] == [b""])
         found = sum(len(next(iter(batch.values()))) for batch in batches)
         assert given[0].line_breaks or found == expected, f"{found} rows of {expected} lines"
-        return [code_cells(column, batch[name], refuse=False) for batch in batches for name, column in _coded(batch)]
+        coded = [(SCHEMA[name], batch[name]) for batch in batches for name in batch if name in SCHEMA.coded]
+        return [code_cells(column, cells, refuse=False) for column, cells in coded]
 
     def mutate(rng: random.Random) -> tuple[CsvFormat, bytes]:
         encoding, delimiter = rng.choice(["utf-8", "latin-1", "shift_jis"]), rng.choice(",,,;")
@@ -310,8 +280,3 @@ def private_csv(world: World) -> Reader:
         return form, mutators.bytes_of([seed], rng)
 
     return Reader("private CSV", mutate, read)
-
-
-def _coded(names: Iterable[str]) -> Iterator[tuple[str, Column]]:
-    """The columns of the schema that the table has."""
-    return ((name, SCHEMA[name]) for name in names if name in SCHEMA.coded)

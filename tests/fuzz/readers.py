@@ -1,44 +1,12 @@
 """Every reader that is fuzzed."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
-from fuzz.file_readers import (
-    codebook,
-    estimate,
-    estimates,
-    geojson,
-    groups,
-    infer,
-    plan_toml,
-    private_csv,
-    public,
-    release,
-    schema_json,
-    schema_toml,
-    several_public,
-    targets_toml,
-)
-from fuzz.text_readers import command_line, numbers, query
+from fuzz import file_readers as files
+from fuzz import text_readers as texts
 from fuzz.world import Reader, World
 
 __all__ = ["ALL", "Reader", "World"]
 
-FILES = (
-    schema_toml,
-    schema_json,
-    codebook,
-    plan_toml,
-    targets_toml,
-    geojson,
-    release,
-    estimates,
-    estimate,
-    groups,
-    public,
-    infer,
-    several_public,
-    private_csv,
-)
-ALL: tuple[Callable[[World], Reader], ...] = (*FILES, query, numbers, command_line)
+DOCUMENTS = (files.schema_toml, files.schema_json, files.codebook, files.plan_toml, files.targets_toml, files.geojson)
+OF_A_RELEASE = (files.release, files.estimates, files.estimate)
+TABLES = (files.groups, files.public, files.infer, files.several_public, files.private_csv)
+ALL = (*DOCUMENTS, *OF_A_RELEASE, *TABLES, texts.query, texts.numbers, texts.command_line)

@@ -14,7 +14,7 @@ from fuzz.world import BORN, SCHEMA, Reader, World
 from prade import Budget, Schema, Unit
 from prade.cli.main import UNFORESEEN, every_command
 from prade.core.numbers import exact
-from prade.queries.query import parse
+from prade.queries.query import parse, possible
 
 
 class UnforeseenEnd(Exception):
@@ -69,7 +69,7 @@ def query(world: World) -> Reader:
     def read(text: str) -> object:
         found = parse(text, schema)
         assert parse(found.text, schema) == found
-        return found.mask(codes), found.possible()
+        return found.mask(codes), possible(found.expression)
 
     return Reader("query", lambda rng: mutators.text_of(WORDS, rng, seeds=QUERIES), read)
 

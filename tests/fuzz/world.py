@@ -18,9 +18,7 @@ from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles
 from prade.estimating.levels.estimates import estimates_of
 from prade.queries.parts import Cells
-from prade.release.release import (
-    Release,
-)
+from prade.release.release import Release
 from worlds.releases import answered, write_folder
 from worlds.survey import THREE_PLACES as GROUPS
 
