@@ -7,7 +7,6 @@ sees. Every setting runs in a process of its own, with one thread.
 from __future__ import annotations
 
 import argparse
-import math
 import multiprocessing
 import resource
 import time
@@ -25,21 +24,13 @@ from prade.core.execution import Execution
 from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import write_sample
 from prade.reporting.truth import coded_rows
-from prade.sampling.draw import Search
+from prade.sampling.draw import PASSES
 from prade.sampling.table import drawn_batches
 from prade.scoring.distances import mean_distance
 from prade.scoring.score import chosen_pairs, score
 from results import machine
 
-SETTINGS = {
-    "drawn, not improved": Search(passes=0),
-    "one pass": Search(passes=1),
-    "as in 0.3: four passes, every row and every candidate": Search(4, 14, visited=1.0, height=math.inf),
-    "the same with a hurdle for candidates": Search(4, 14, visited=1.0),
-    "now": Search(),
-    "now, eight passes": Search(passes=8),
-    "now, half the pool": Search(detail=16),
-}
+SETTINGS = {"drawn, not improved": 0, "one pass": 1, "now": PASSES, "eight passes": 8}
 EVERY = 8  # groups between those that are compared with their estimates
 
 
@@ -68,14 +59,14 @@ def made(name: str, schema: Schema, public: Path, private: Path, groups: object,
     return folder
 
 
-def measured(folder: Path, private: Path, search: Search) -> dict[str, float]:
+def measured(folder: Path, private: Path, passes: int) -> dict[str, float]:
     """One setting: processor seconds and memory of drawing, and the errors of the rows."""
     estimates = kept_estimates(Release.load(folder))
     plan, prior, last = estimates.plan, estimates.support.public.prior, len(estimates.levels) - 1
     few = estimates.with_totals(np.where(np.arange(len(estimates.totals)) < 2, 30.0, 0.0))
-    list(drawn_batches(few, 0, search=search, execution=Execution(1)))  # compiled
+    list(drawn_batches(few, 0, passes=passes, execution=Execution(1)))  # compiled
     before = time.process_time()
-    batches = list(drawn_batches(estimates, 0, search=search, execution=Execution(1)))
+    batches = list(drawn_batches(estimates, 0, passes=passes, execution=Execution(1)))
     seconds = time.process_time() - before
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     rows, group = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("rows", "group"))

@@ -35,7 +35,8 @@ from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import estimates_of
 from prade.examples import census_like
 from prade.measuring.run import measure
-from prade.sampling.draw import draw, ordering
+from prade.sampling.draw import SortedRows
+from prade.sampling.draw import sample as drawn_rows
 from prade.sampling.table import sample_groups
 from prade.scoring.score import Score, score
 from prade.tuning.tune import tune
@@ -82,9 +83,9 @@ def census(folder: Path) -> Job:
 
 def prior_rows(release: Release, public: Public, seed: int) -> Synthetic:
     """The prior as a table: each group has its noisy number of rows, drawn from all public rows systematically."""
-    order = ordering(public.prior.codes, public.prior.schema)
+    ordered = SortedRows(public.prior.codes, public.prior.schema)
     sizes = np.maximum(np.rint(asked_totals(release, len(release.plan.levels) - 1)).astype(np.int64), 0)
-    drawn = [draw(public.prior.weights, int(n), seed + g, order=order) for g, n in enumerate(sizes)]
+    drawn = [drawn_rows(ordered, public.prior.weights, int(n), seed + g, passes=0) for g, n in enumerate(sizes)]
     rows = np.concatenate(drawn)
     coded = Coded(public.prior.schema, {name: code[rows] for name, code in public.prior.codes.items()})
     return coded, np.repeat(np.arange(len(sizes)), sizes)

@@ -32,7 +32,7 @@ from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Coded, Joint, Prior, encode
 from prade.data.read.tables import read_table, write_table
 from prade.pipeline import sample
-from prade.sampling.draw import ordering
+from prade.sampling.draw import SortedRows
 from prade.sampling.draw import sample as drawn_rows
 from prade.scoring.evaluation import public_errors
 
@@ -113,8 +113,9 @@ class Task:
         """Rows of a distribution, drawn as ours are."""
         first = joint.codes[self.job.schema.coded[0]]
         if self._ordered[0] is not first:  # one order for all distributions on the same rows
-            self._ordered = first, ordering(joint.codes, self.job.schema)
-        return drawn_rows(joint, max(round(total), 0), self.seed, order=self._ordered[1])
+            self._ordered = first, SortedRows(joint.codes, self.job.schema)
+        rows = drawn_rows(self._ordered[1], joint.weights, max(round(total), 0), self.seed)
+        return Coded(joint.schema, {name: code[rows] for name, code in joint.codes.items()})
 
 
 def joined(parts: dict[int, Coded]) -> tuple[Coded, np.ndarray]:

@@ -7,7 +7,7 @@ A group's estimate gives a weight to every public row of the support. The rows t
 
 so that about as many are left as `MOST_ROWS` allows for each group, and then their weights are raked until all one-way
 tables and all tables that were measured are the estimate's. A group's weights add up to its number of rows. Nothing in
-this is random. It is post-processing of a release that is paid for: no private row, no budget.
+this is random, and all of it is post-processing of a release that is paid for.
 
 The file also has what the release learned about change: by how much its groups differed from their own rows of the year
 before (`a` of `prade.estimating.levels.smoothing`), which is what the next release expects (`change` of `Settings`).
@@ -86,16 +86,10 @@ def carried_files(estimates: Estimates, public: PublicTable) -> PublicFiles:
         check_kept(release, KEPT_CARRIED)
         if header_of(path).estimates == record:
             return PublicFiles.at([path], WEIGHT)
-    header = {
-        "format": FORMAT,
-        "release": release.fingerprint,
-        "estimates": record,
-        "change": learned_change(estimates),
-    }
+    header = json.dumps(msgspec.to_builtins(Carried(FORMAT, release.fingerprint, record, learned_change(estimates))))
     with recorded(release, KEPT_CARRIED):
         table = carried_rows(estimates, public)
-        kept = {**(table.schema.metadata or {}), HEADER: json.dumps(header)}
-        write_table(table.replace_schema_metadata(kept), path)
+        write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), HEADER: header}), path)
     return PublicFiles.at([path], WEIGHT)
 
 
@@ -105,17 +99,11 @@ def header_of(path: Path) -> Carried:
     return structured(json_value(text or "{}"), Carried)
 
 
-def carried_change(table: PublicTable) -> float | None:
-    """What the release that a public table was carried on from learned about change; None for other tables."""
-    if table.files is None or table.weight != WEIGHT or table_suffix(Path(table.files.files[0])) != ".parquet":
-        return None
-    return header_of(Path(table.files.files[0])).change
-
-
 def expecting_change(plan: Plan, table: PublicTable) -> Plan:
     """The plan with the change that the release behind its public table found; with any other table, the same plan."""
-    change = carried_change(table)
-    if change is None:
+    if table.files is None or table.weight != WEIGHT or table_suffix(path := Path(table.files.files[0])) != ".parquet":
+        return plan
+    if (change := header_of(path).change) is None:
         return plan
     return plan.changed(settings=replace(plan.settings or Settings(), change=change))
 

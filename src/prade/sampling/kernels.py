@@ -73,18 +73,6 @@ def running_sum(weights: NDArray[np.float64], order: Codes, edges: NDArray[np.fl
 
 
 @compiled
-def numbered(codes: Codes, rows: Ints, start: Codes, numbers: Codes) -> None:
-    """Some rows of a table of codes, with the codes of all columns numbered through; `start` is of the numbers' type.
-
-    Narrow numbers are added several at a time.
-    """
-    for j in range(len(rows)):
-        row, into = codes[rows[j]], numbers[j]
-        for a in range(len(into)):
-            into[a] = row[a] + start[a]
-
-
-@compiled
 def find_cells(row: Codes, lines: Lines, cells: Codes) -> None:
     """The cells that a row is in."""
     k = np.uint64(0)
@@ -111,104 +99,6 @@ def tables(rows: Codes, weights: NDArray[Any], lines: Lines, mass: NDArray[Any])
                 start = line + lines.shift[r]
                 for b in range(lines.low[r], lines.high[r]):
                     mass[start + row[b]] += weight
-
-
-class Clustering(NamedTuple):
-    """Columns that are counted together.
-
-    Cluster k has sizes[k] combinations of codes and the columns columns[first[k] : first[k + 1]]. From begin[k] on,
-    `numbers` has the codes of its first column in each combination, numbered through, then those of its second column.
-    """
-
-    sizes: Ints
-    first: Ints
-    columns: Ints
-    begin: Ints
-    numbers: Ints
-
-
-@compiled
-def clustered_tables(
-    codes: Codes, times: NDArray[np.int32], clusters: Clustering, start: Ints, sizes: Ints, lines: Lines, number: Any
-) -> None:
-    """As `tables` with whole weights, from the clusters' codes [clusters, rows]; all pairs of columns must be there."""
-    rows = np.uint64(codes.shape[1])
-    for one in range(len(codes)):
-        mine = codes[one]
-        alone = np.zeros(clusters.sizes[one], np.int32)
-        for j in range(rows):
-            alone[mine[j]] += times[j]
-        inside_cluster(alone, one, clusters, lines, number)
-        for other in range(0, one, 2):  # two at a time: alike rows wait for each other in one table, not in both
-            beside = min(other + 1, one - 1)  # where one is left over, it is counted twice and used once
-            theirs, width = codes[other], np.uint32(clusters.sizes[other])
-            besides, breadth = codes[beside], np.uint32(clusters.sizes[beside])
-            pairs = np.zeros((clusters.sizes[one], clusters.sizes[other]), np.int32)
-            others = np.zeros((clusters.sizes[one], clusters.sizes[beside]), np.int32)
-            flat, flats = pairs.ravel(), others.ravel()
-            for j in range(rows):
-                row, number_of_times = np.uint32(mine[j]), times[j]
-                flat[row * width + theirs[j]] += number_of_times
-                flats[row * breadth + besides[j]] += number_of_times
-            between_clusters(pairs, one, other, clusters, start, sizes, lines, number)
-            if beside > other:
-                between_clusters(others, one, beside, clusters, start, sizes, lines, number)
-
-
-@compiled
-def inside_cluster(alone: NDArray[np.int32], one: int, clusters: Clustering, lines: Lines, number: Any) -> None:
-    """Add the counts of a cluster's combinations to the tables of its columns and of their pairs."""
-    size, first, last = len(alone), clusters.first[one], clusters.first[one + 1]
-    for i in range(last - first):
-        a = clusters.columns[first + i]
-        of_a = clusters.numbers[clusters.begin[one] + i * size : clusters.begin[one] + (i + 1) * size]
-        for x in range(size):
-            if alone[x]:  # a combination that no row has may have a number beyond its column
-                number[lines.origin[a] + np.uint64(of_a[x]) * lines.length[a]] += alone[x]
-        for k in range(i):
-            b = clusters.columns[first + k]
-            of_b = clusters.numbers[clusters.begin[one] + k * size : clusters.begin[one] + (k + 1) * size]
-            for x in range(size):
-                if alone[x]:
-                    number[cell_of_pair(a, of_a[x], b, of_b[x], lines)] += alone[x]
-
-
-@compiled
-def between_clusters(
-    pairs: NDArray[np.int32],
-    one: int,
-    other: int,
-    clusters: Clustering,
-    start: Ints,
-    sizes: Ints,
-    lines: Lines,
-    number: Any,
-) -> None:
-    """Add the counts of two clusters' combinations to the tables of their pairs of columns."""
-    height, width = pairs.shape
-    for i in range(clusters.first[one + 1] - clusters.first[one]):
-        a = clusters.columns[clusters.first[one] + i]
-        of_a = clusters.numbers[clusters.begin[one] + i * height : clusters.begin[one] + (i + 1) * height]
-        by_code = np.zeros((sizes[a] + 1, width), np.int32)  # one more: for combinations that no row has
-        for x in range(height):
-            sums, added = by_code[of_a[x] - start[a]], pairs[x]
-            for y in range(width):
-                sums[y] += added[y]
-        for k in range(clusters.first[other + 1] - clusters.first[other]):
-            b = clusters.columns[clusters.first[other] + k]
-            of_b = clusters.numbers[clusters.begin[other] + k * width : clusters.begin[other] + (k + 1) * width]
-            for code in range(sizes[a]):
-                for y in range(width):
-                    if by_code[code, y]:
-                        number[cell_of_pair(a, start[a] + code, b, of_b[y], lines)] += by_code[code, y]
-
-
-@compiled
-def cell_of_pair(a: int, p: int, b: int, q: int, lines: Lines) -> Any:
-    """The cell of number p of column a and number q of column b, where every later column is a column's partner."""
-    if a > b:
-        a, p, b, q = b, q, a, p
-    return lines.origin[a] + np.uint64(p) * lines.length[a] + lines.shift[lines.first[a]] + np.uint64(q)
 
 
 @compiled

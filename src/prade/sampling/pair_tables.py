@@ -1,9 +1,5 @@
 """The one- and two-way tables that a sample is to meet: where their cells are in memory, and how to fill them.
 
-Many rows are counted several columns at a time. Columns whose codes occur in few combinations make a cluster
-(`prade.estimating.kernels`), and each row stores the combination that it has. Rows are counted for each pair of
-clusters in a table that fits in the first-level cache; the tables of the columns are sums of its cells.
-
 The search for better rows (`prade.sampling.draw`) weighs all tables alike, except those of a plan's targets: they are
 counted several times over, so that together they weigh as much as a share of all others.
 """
@@ -11,6 +7,7 @@ counted several times over, so that together they weigh as much as a share of al
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -21,19 +18,17 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError
 from prade.data.public.joint import Codes
-from prade.estimating.kernels import choose_bundles
 from prade.planning.task import Target, Wanted, wanted_of
 from prade.sampling import kernels
-from prade.sampling.kernels import ONE, Clustering, Hurdle, Lines, clustered_tables
+from prade.sampling.kernels import ONE, Hurdle, Lines
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
 
 LARGEST_TABLES = 2**23  # cells of all tables together: 14 bytes each, 26 while they are filled
 HURDLE = 1 / 3  # share of a row's cells that are looked at first
-NO_HURDLE = 2**40  # more than any row costs
+HEIGHT = 0.4  # of the hurdle, in slopes per root of the number of the other cells
 BLOCK = 2**14  # rows or visits that are prepared together
-LARGEST_CLUSTER = 96  # combinations: a table of 96 x 96 counts takes 36 KB
 # Weight of the targets' tables together, beside one for all two-way tables together. On public ACS rows with five
 # targets, their error fell from 0.0677 to 0.0642 (the estimates' is 0.0635), and that of all pairs stayed at 0.260.
 # With 0.5 it fell to 0.0638, and that of all pairs rose to 0.262.
@@ -64,7 +59,6 @@ class PairTables:
         at = {name: a for a, name in enumerate(self.names)}
         again = [(min(at[x], at[y]), max(at[x], at[y])) for x, y in first]
         self.links = sorted([*combinations(range(len(self.names)), 2), *again])
-        self.repeated = bool(again)
         self.full = np.array(schema.shape(self.names))
         self.sizes = _coarse(self.full, self.links, room)
         self.start = np.cumsum(self.sizes) - self.sizes
@@ -92,32 +86,21 @@ class PairTables:
         )
         self.lines = Lines(*(each.astype(np.int64).view(np.uint64) for each in described))
 
-    def hurdle(self, height: float) -> Hurdle:
-        """The first lines with a third of a row's cells; `height` is in slopes per root of the number of other cells.
+    @cached_property
+    def hurdle(self) -> Hurdle:
+        """The first lines with a third of a row's cells.
 
-        With 0.4, what is left seldom makes up for more: after the first pass, some 5 % of the candidates that would be
-        taken are lost.
+        What is left seldom makes up for more than the hurdle's height: after the first pass, some 5 % of the candidates
+        that would be taken are lost.
         """
         of_column = 1 + np.bincount([a for a, _ in self.links], minlength=len(self.names))
         columns = int(np.searchsorted(np.cumsum(of_column), HURDLE * of_column.sum())) + 1
         left = int(of_column[columns:].sum())
-        return Hurdle(columns, int(of_column[:columns].sum()), int(min(height * np.sqrt(left) * ONE, NO_HURDLE)))
-
-    @property
-    def number_type(self) -> np.dtype[Any]:
-        """The narrowest type for the codes of all columns, numbered through."""
-        return np.min_scalar_type(int(self.sizes.sum()))
-
-    def side_by_side(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The codes of some rows as the tables count them, each column's from 0 on: [rows, columns]."""
-        codes = np.empty((len(rows), len(self.names)), np.min_scalar_type(int(self.sizes.max()) - 1))
-        for block, into in zip(in_blocks(rows), in_blocks(codes), strict=True):
-            np.subtract(self.coded(block), self.start, out=into, casting="unsafe")
-        return codes
+        return Hurdle(columns, int(of_column[:columns].sum()), int(HEIGHT * np.sqrt(left) * ONE))
 
     def coded(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The codes of some rows as the tables number them: [rows, columns]."""
-        coded = np.empty((len(rows), len(self.names)), self.number_type)
+        coded = np.empty((len(rows), len(self.names)), np.min_scalar_type(int(self.sizes.sum())))
         for block, into in zip(in_blocks(rows), in_blocks(coded), strict=True):
             columns = np.empty((len(self.names), len(block)), coded.dtype)
             for a, name in enumerate(self.names):
@@ -177,34 +160,6 @@ def _coarse(sizes: Ints, links: Sequence[tuple[int, int]], room: int) -> Ints:
 def in_blocks(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Consecutive stretches of an array, small enough to be prepared together."""
     return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
-
-
-# ---------------------------------------------------------------------- columns counted together
-
-
-class Clusters:
-    """The clusters of some rows, given by their codes [rows, columns], each column from 0 on; none are met first."""
-
-    def __init__(self, tables: PairTables, codes: NDArray[Any]) -> None:
-        self.tables = tables
-        chosen = choose_bundles([codes[:, a] for a in range(codes.shape[1])], tables.sizes.tolist(), LARGEST_CLUSTER)
-        sizes = [len(each.combinations) for each in chosen]
-        self.codes = np.stack([each.code.astype(np.min_scalar_type(max(sizes))) for each in chosen])
-        numbers = [each.combinations + tables.start[each.parts] for each in chosen]
-        self.clustering = Clustering(
-            np.array(sizes),
-            np.concatenate([[0], np.cumsum([len(each.parts) for each in chosen])]),
-            np.concatenate([each.parts for each in chosen]),
-            np.concatenate([[0], np.cumsum([each.size for each in numbers])]),
-            np.concatenate([each.T.ravel() for each in numbers]),
-        )
-
-    def counts(self, rows: Ints, times: NDArray[np.int32]) -> NDArray[np.int32]:
-        """How many rows are in every cell of the tables, each of some rows `times` times."""
-        number = np.zeros(self.tables.cells, np.int32)
-        codes = np.stack([code[rows] for code in self.codes])
-        clustered_tables(codes, times, self.clustering, self.tables.start, self.tables.sizes, self.tables.lines, number)
-        return number
 
 
 # ---------------------------------------------------------------------- the tables of targets

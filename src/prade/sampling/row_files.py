@@ -4,15 +4,14 @@
     synthetic/                        a data set: a parquet file for each batch, in a folder for each group of the first
                                       level, as in synthetic/STATE-17/part-00000.parquet
 
-Both have the same rows and the same types; in a data set the rows of one folder are together. A file or a data set is
-written beside its name and takes it when it is complete.
+Both have the same rows and types. A file or a data set is written beside its name and takes it when it is complete.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
-from prade.sampling.draw import PASSES, Search
+from prade.sampling.draw import PASSES
 from prade.sampling.table import ROWS_OF_BATCH, Batch, TableOfRows, drawn_batches, numbers_of_rows, seed_of
 
 if TYPE_CHECKING:
@@ -62,27 +61,18 @@ class Output:
 
     @classmethod
     def of(
-        cls,
-        release: Release,
-        output: str | None = None,
-        *,
-        partitioned: bool = False,
-        spreadsheet_safe: bool = False,
+        cls, release: Release, output: str | None = None, *, partitioned: bool = False, spreadsheet_safe: bool = False
     ) -> Output | None:
         """What was asked for; None for the release's own folder, where the number of rows decides.
 
         A name that ends in a slash, or is that of a folder, is a data set.
         """
-        if output is None:
-            if spreadsheet_safe:
-                raise DataError("spreadsheet-safe is for CSV files only; leave it out, or name a CSV file to write")
-            return cls(release.path / SYNTHETIC_PARTS, True) if partitioned else None
-        path = Path(output)
-        folder = partitioned or output.endswith("/") or path.is_dir()
+        path = Path(output or release.path / SYNTHETIC_PARTS)
+        folder = partitioned or output is None or output.endswith("/") or path.is_dir()
         if folder and spreadsheet_safe:
-            raise DataError(
-                "spreadsheet-safe is for CSV files only; leave it out, because parquet files do not need it"
-            )
+            raise DataError("spreadsheet-safe is for CSV files only; leave it out, or name a CSV file to write")
+        if output is None:
+            return cls(path, True) if partitioned else None
         if folder:
             if path.name.lower().endswith(SUFFIXES) and not path.is_dir():
                 raise DataError(f"{output} is the name of a file; a data set needs the name of a folder")
@@ -113,7 +103,7 @@ def write_drawn_rows(
     batches = drawn_batches(
         estimates,
         seed,
-        search=Search(passes),
+        passes=passes,
         parts=list(folders.values()) or None,
         keep=True,
         rows_of_batch=rows_of_batch,
@@ -147,19 +137,14 @@ def write_batches(
 def folders_of(plan: Plan) -> dict[str, Ints]:
     """The folders of a data set, and the groups of the last level in each: by the first level that has groups.
 
-    There are none, but one for all, if the plan has no groups or very many at that level.
+    With no groups or very many at that level, there is one for all.
     """
     last = plan.groupings[-1]
     first = next((each for each in plan.groupings if each.by), last)
     if not first.by or len(first) > MOST_FOLDERS:
         return {"": np.arange(len(last))}
-    above = last.above(first)
-    return {
-        "/".join(folder_name(name, value) for name, value in zip(first.by, values, strict=True)): np.flatnonzero(
-            above == number
-        )
-        for number, values in enumerate(first.values)
-    }
+    names = ("/".join(map(folder_name, first.by, values)) for values in first.values)
+    return {name: np.flatnonzero(last.above(first) == number) for number, name in enumerate(names)}
 
 
 # ---------------------------------------------------------------------- writers
@@ -237,10 +222,8 @@ def _need_replaceable(path: Path) -> None:
         raise DataError(f"{path} is a file; give another name for the folder of the data set")
     if not path.exists() or not any(path.iterdir()):
         return
-    files = [each for each in path.rglob("*") if each.is_file()]
-    try:
-        ours = set(files) == set(parts_of(path)) and seed_of(schema_of(path)) is not None
-    except DataError:
-        ours = False
-    if not ours:
-        raise DataError(f"{path} has other files than a data set of synthetic rows; give another folder, or empty it")
+    with suppress(DataError):
+        files = {each for each in path.rglob("*") if each.is_file()}
+        if files == set(parts_of(path)) and seed_of(schema_of(path)) is not None:
+            return
+    raise DataError(f"{path} has other files than a data set of synthetic rows; give another folder, or empty it")

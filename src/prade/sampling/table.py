@@ -1,10 +1,10 @@
 """From estimates to a table: rows are drawn group by group, and have the values of the public rows they are drawn from.
 
 Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed the
-table is the same (with the same versions of libraries: to the last cell), whatever the number of workers, the size of
-batches and however often it was interrupted. A task is small: the number of a group goes out, the numbers of the public
-rows drawn for it come back, and each group has a seed of its own. Where there are several batches of groups, those that
-are finished are kept in the release's folder until all are: a run that was killed goes on.
+table is the same, whatever the number of workers, the size of batches and however often it was interrupted. A task is
+small: the number of a group goes out, the numbers of the public rows drawn for it come back, and each group has a seed
+of its own. Where there are several batches, those that are finished are kept in the release's folder until all are: a
+run that was killed goes on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from prade.estimating.levels.estimates import Estimates, inputs_hash, kept_estim
 from prade.planning.plan import Plan
 from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
-from prade.sampling.draw import PASSES, Search, SortedRows, check_whole, drawn_ranks, improved_ranks
+from prade.sampling.draw import PASSES, SortedRows, check_whole, sample
 from prade.sampling.pair_tables import tables_first
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
 ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole
 DRAWN_AHEAD = 16  # groups for each worker: while a batch is made into a table and written, the next one is drawn
-MANY_GROUPS = 16  # for which it is worth the while to cluster columns
 SEED = b"prade:seed"  # notes in a table's schema
 METHOD = b"prade:method"  # that drew the rows, if it is not prade's own
 
@@ -73,36 +72,26 @@ class Batch:
 
 
 class Drawer:
-    """Draws the rows of single groups; what all groups share is made once, before there are threads."""
+    """Draws the rows of single groups; what all groups share is made once."""
 
-    def __init__(self, estimates: Estimates, seed: int, search: Search) -> None:
-        self.estimates = estimates
-        self.seed = seed
-        self.search = search
+    def __init__(self, estimates: Estimates, seed: int, passes: int = PASSES) -> None:
+        self.estimates, self.seed, self.passes = estimates, seed, passes
         codes, plan = estimates.support.public.prior.codes, estimates.plan
-        self.sorted_rows = SortedRows(codes, plan.schema, first=tables_first(plan.targets, plan.schema))
-        if len(self.sorted_rows):
-            self.sorted_rows.coded(np.zeros(1, np.int64))
-            if len(estimates.totals) >= MANY_GROUPS:
-                self.sorted_rows.cluster()
+        self.sorted_rows = SortedRows(codes, plan.schema, tables_first(plan.targets, plan.schema))
 
     def rows(self, group: int, number: int) -> Rows:
         """Public rows drawn for a group of the last level, in random order."""
         own = int(np.random.SeedSequence([self.seed, group]).generate_state(1)[0])
         weights = self.estimates.weights(len(self.estimates.levels) - 1, group)
-        edges = self.sorted_rows.edges(weights)
-        ranks = drawn_ranks(edges, number, np.random.default_rng(own))
-        generator = np.random.default_rng([own, 1])
-        ranks = improved_ranks(self.sorted_rows, weights, edges, ranks, generator, self.search)
-        numbers = self.estimates.support.numbers(self.sorted_rows.order[ranks])
-        return generator.permutation(numbers).astype(np.min_scalar_type(len(self.estimates.public)))
+        rows = sample(self.sorted_rows, weights, number, own, self.passes)
+        return self.estimates.support.numbers(rows).astype(np.min_scalar_type(len(self.estimates.public)))
 
 
 def drawn_batches(
     estimates: Estimates,
     seed: int,
     *,
-    search: Search,
+    passes: int = PASSES,
     parts: Sequence[Ints] | None = None,
     keep: bool = False,
     rows_of_batch: int = ROWS_OF_BATCH,
@@ -110,17 +99,19 @@ def drawn_batches(
 ) -> Iterator[Batch]:
     """The rows of all groups of the last level, in random order within a group, in batches.
 
-    `parts` are lists of groups that are not mixed in one batch; all groups in their order are one, if it is None. With
-    `keep`, finished batches are kept in the release's folder until the last one has been used.
+    `parts` are lists of groups that are not mixed in one batch. With `keep`, finished batches are kept in the release's
+    folder until the last one has been used.
     """
-    check_whole(seed=seed)
+    check_whole(seed=seed, passes=passes)
     seed, release, totals = int(seed), estimates.release, numbers_of_rows(estimates)
     batches = _batches(totals, [np.arange(len(totals))] if parts is None else parts, rows_of_batch)
     keep = keep and len(batches) > 1
     hashed = fingerprint(estimates) if keep or execution.executor is not None else ""
-    shared = Shared(Drawer(estimates, seed, search), opened_drawer, str(release.path.absolute()), hashed, seed, search)
+    able = keep and release.path.is_dir() and os.access(release.path, os.W_OK)
+    key = _key(hashed, seed, passes, batches, estimates.plan)
+    shared = Shared(Drawer(estimates, seed, passes), opened_drawer, str(release.path.absolute()), hashed, seed, passes)
     narrow = np.min_scalar_type(len(estimates.public))
-    with _finished(release, _key(hashed, seed, search, batches, estimates.plan), keep) as finished:
+    with FinishedBatches.open(release.path / UNFINISHED_ROWS, key) if able else nullcontext() as finished:
         paths = [None if finished is None else finished.path(str(number)) for number in range(len(batches))]
         tasks = [
             (group, size)
@@ -148,7 +139,7 @@ def drawn_batches(
 
 
 def numbers_of_rows(estimates: Estimates) -> Ints:
-    """How many rows each group of the last level gets; an error if they are absurdly many."""
+    """How many rows each group of the last level gets."""
     if (number := estimates.totals.sum()) > MOST_ROWS:
         raise EstimationError(
             f"the estimates have {number:,.0f} rows in all, and at most {MOST_ROWS:,} can be drawn", remedy="rows"
@@ -173,7 +164,7 @@ def _drawn(shared: Shared[Drawer], task: tuple[int, int]) -> Rows:
     return shared.value.rows(*task)
 
 
-def opened_drawer(folder: str, wanted: str, seed: int, search: Search) -> Drawer:
+def opened_drawer(folder: str, wanted: str, seed: int, passes: int) -> Drawer:
     """What a worker in another process draws with: the estimates that the release's folder keeps."""
     if not Path(folder).is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
@@ -183,7 +174,7 @@ def opened_drawer(folder: str, wanted: str, seed: int, search: Search) -> Drawer
             f"the estimates in {folder} are not those to draw from: workers in other processes use the ones that the "
             "folder keeps, so call prade.estimate with these settings first"
         )
-    return Drawer(estimates, seed, search)
+    return Drawer(estimates, seed, passes)
 
 
 def fingerprint(estimates: Estimates) -> str:
@@ -197,21 +188,12 @@ def fingerprint(estimates: Estimates) -> str:
     return digest.hexdigest()
 
 
-def _key(estimates: str, seed: int, search: Search, batches: Sequence[Batch], plan: Plan) -> str:
-    """A fingerprint of all that batches depend on; without tables to be met first, it is that of earlier versions."""
-    first = tables_first(plan.targets, plan.schema)
-    digest = hashlib.sha256(repr(first).encode() if first else b"")
+def _key(estimates: str, seed: int, passes: int, batches: Sequence[Batch], plan: Plan) -> str:
+    """A fingerprint of all that batches depend on."""
+    digest = hashlib.sha256(repr(tables_first(plan.targets, plan.schema)).encode())
     for batch in batches:
         digest.update(np.stack([batch.groups, batch.sizes]).astype(np.int64).tobytes() + b"end of batch")
-    return run_key(estimates, seed, asdict(search), digest.hexdigest())
-
-
-@contextmanager
-def _finished(release: Release, key: str, keep: bool) -> Iterator[FinishedBatches | None]:
-    """The batches that an earlier run has finished; None where nothing is kept, as in a folder that is read only."""
-    able = keep and release.path.is_dir() and os.access(release.path, os.W_OK)
-    with FinishedBatches.open(release.path / UNFINISHED_ROWS, key) if able else nullcontext() as finished:
-        yield finished
+    return run_key(estimates, seed, {"passes": passes}, digest.hexdigest())
 
 
 # ---------------------------------------------------------------------- tables of drawn rows
@@ -230,14 +212,13 @@ def drawn_table(
     """Rows drawn from estimates, with values of public rows: an Arrow table, or a frame like the public one.
 
     The columns are those of the list of groups, then the schema's. `passes` rounds of improvement bring the rows' one-
-    and two-way tables closer to those of the estimates (see `prade.sampling.draw.improve`). `like` is "pyarrow",
-    "pandas" or "polars", and by default the kind of the public table.
+    and two-way tables closer to those of the estimates. `like` is "pyarrow", "pandas" or "polars", and by default the
+    kind of the public table.
     """
     import pyarrow as pa
 
     rows = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, seed)
-    search = Search(passes)
-    batches = drawn_batches(estimates, seed, search=search, keep=True, rows_of_batch=rows_of_batch, execution=execution)
+    batches = drawn_batches(estimates, seed, passes=passes, keep=True, rows_of_batch=rows_of_batch, execution=execution)
     tables, copied = zip(*(rows.table(batch) for batch in batches), strict=True)
     table = pa.concat_tables(tables)
     if len(tables) > 1:
@@ -250,21 +231,20 @@ def sample_groups(
     estimates: Estimates, seed: int, *, passes: int = PASSES, execution: Execution = Execution()
 ) -> tuple[Coded, NDArray[np.int64]]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
-    batches = list(drawn_batches(estimates, seed, search=Search(passes), execution=execution))
+    batches = list(drawn_batches(estimates, seed, passes=passes, execution=execution))
     coded = _coded(estimates.public, np.concatenate([batch.rows for batch in batches]))
     return coded, np.concatenate([batch.group for batch in batches])
 
 
 def _coded(public: Public, rows: NDArray[Any]) -> Coded:
-    """The codes of some public rows."""
     return Coded(public.prior.schema, {name: code[rows] for name, code in public.prior.codes.items()})
 
 
 class TableOfRows:
-    """Turns batches of drawn rows into tables of one schema, whatever a batch has in it.
+    """Turns batches of drawn rows into tables of one schema; a row's cells do not depend on the batch that it is in.
 
-    `rows` are the public rows in codes, and `sizes` the number of rows of each group of the last level. A row's cells
-    and its person id do not depend on the batch that it is in. The schema names the `method` if it is not prade's.
+    `rows` are the public rows in codes, and `sizes` the number of rows of each group of the last level. The schema
+    names the `method` if it is not prade's.
     """
 
     def __init__(
@@ -316,10 +296,7 @@ class TableOfRows:
 
 
 def group_cells(plan: Plan, public: PublicTable) -> dict[str, pa.Array]:
-    """The cells of the groups' columns, one for each group of the last level.
-
-    They are written as the public table writes them, where its type holds the listed values.
-    """
+    """The cells of the groups' columns, one for each group of the last level, as the public table writes them."""
     import pyarrow as pa
 
     first = np.unique(plan.groupings[-1].number, return_index=True)[1]
@@ -348,7 +325,7 @@ def typed_as_public(column: Column, public: pa.ChunkedArray) -> pa.Array:
 def _spelt(column: Column, listed: pa.Array, seen: pa.Array) -> pa.Array:
     """The listed values as texts: as the public table spells them; one that it lacks with leading zeros if it has any.
 
-    A list of states read from a CSV file may hold the numbers 6 and 17, where the tables have the texts "06" and "17".
+    A list read from a CSV file may hold the numbers 6 and 17, where the tables have the texts "06" and "17".
     """
     import pyarrow as pa
 
@@ -377,9 +354,7 @@ def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, 
     totals = np.where(_chosen(estimates, groups or {}), np.round(estimates.totals), 0.0)
     if rows is not None:
         if not totals.sum():
-            raise DataError(
-                "these groups are estimated to be empty, so rows cannot be divided among them: choose others"
-            )
+            raise DataError("these groups are estimated to be empty, so they can have no rows: choose others")
         totals = shared_out(int(rows), totals)
     return estimates.with_totals(totals)
 
@@ -409,27 +384,23 @@ def _chosen(estimates: Estimates, wanted: Mapping[str, Any]) -> NDArray[np.bool_
 
 
 def like_public(table: pa.Table, plan: Plan, public: PublicTable, like: Like | None = None) -> Frame:
-    """A table of answers whose columns have the types that they have in the synthetic table.
-
-    It is a table like the public one, or of the kind that `like` names.
-    """
-    decoder = public.decoder(plan.schema)
-    for column in plan.groups.columns:
-        if column.name in table.column_names and column.name in public.typed.column_names:
-            table = _replaced(table, column.name, typed_as_public(column, public.typed[column.name]), column.values)
-    for column in plan.schema:
-        if column.name in table.column_names and not (column.numeric or column.groups):
-            table = _replaced(table, column.name, decoder.listed(column.name), column.values)
-    return decoder.types.framed(table, like or public.like)
-
-
-def _replaced(table: pa.Table, name: str, written: Any, values: tuple[Any, ...]) -> pa.Table:
-    """The table with each of these values of a column as the public table writes it."""
+    """A table of answers, like the public one, whose columns have the types that they have in the synthetic table."""
     import pyarrow as pa
 
-    code = {value: number for number, value in enumerate(values)}
-    codes = pa.array([None if cell is None else code[cell] for cell in table[name].to_pylist()], pa.int64())
-    return table.set_column(table.column_names.index(name), name, written.take(codes))
+    decoder = public.decoder(plan.schema)
+    typed = {
+        column.name: (column, typed_as_public(column, public.typed[column.name]))
+        for column in plan.groups.columns
+        if column.name in table.column_names and column.name in public.typed.column_names
+    }
+    for column in plan.schema:
+        if column.name in table.column_names and not (column.numeric or column.groups):
+            typed[column.name] = column, decoder.listed(column.name)
+    for name, (column, written) in typed.items():
+        code = {value: number for number, value in enumerate(column.values)}
+        codes = pa.array([None if cell is None else code[cell] for cell in table[name].to_pylist()], pa.int64())
+        table = table.set_column(table.column_names.index(name), name, written.take(codes))
+    return decoder.types.framed(table, like or public.like)
 
 
 def seed_of(schema: pa.Schema) -> int | None:

@@ -8,19 +8,20 @@ import pyarrow.parquet as pq
 import pytest
 
 import prade
-from prade import Budget, Column, DataError, Ledger, Release, Schema, Task, Unit, Workload
+from prade import Budget, Column, DataError, Ledger, Release, Schema, Task, Unit
 from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_years
 from prade.planning.settings import Settings
 from prade.sampling.carried import WEIGHT, carried_rows, chosen_rows, header_of, learned_change, raked
+from worlds.plans import ONE_ROW
 
 YEARS = census_years(persons=600, states=1, places_per_state=3, years=(2021, 2022))
 COLUMNS = ("STATE", "PLACE", "AGE", "SEX", "EDUC", "TENURE")
 SCHEMA = YEARS.schema.select(COLUMNS)
 
 
-def task(schema=SCHEMA, levels=("STATE", "PLACE"), groups=YEARS.groups):
-    return Task("people", schema, Budget.pure(4), Unit(1), levels=list(levels), groups=groups)
+def task(dataset="people", unit=ONE_ROW, schema=SCHEMA, levels=("STATE", "PLACE"), groups=YEARS.groups):
+    return Task(dataset, schema, Budget.pure(4), unit, levels=list(levels), groups=groups)
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +88,15 @@ def test_a_chain_of_two_measures_and_draws(folder):
     assert rows.schema.types == YEARS.tables[2022].select(COLUMNS).schema.types
 
 
+THREE_SEXES = Column("SEX", "categorical", values=(1, 2, 3))
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"schema": SCHEMA.select(COLUMNS[:-1])}, r"another schema, which differs in TENURE; .* use its schema"),
         (
-            {"schema": Schema([*(SCHEMA[name] for name in COLUMNS[:-3]), SCHEMA["EDUC"], SCHEMA["TENURE"],
-                               Column("SEX", "categorical", values=(1, 2, 3))])},
+            {"schema": Schema([THREE_SEXES if column.name == "SEX" else column for column in SCHEMA])},
             r"another schema, which differs in SEX",
         ),
         (
@@ -101,7 +104,7 @@ def test_a_chain_of_two_measures_and_draws(folder):
             r"has no BLOCK: its groups are STATE\+PLACE; plan the same levels",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_release_of_another_kind_is_refused(folder, changed, message):
     with pytest.raises(DataError, match=message):
         prade.plan(task(**changed), Release.load(folder / "r2022"), tune=False)
@@ -116,15 +119,10 @@ def test_a_release_of_another_kind_is_refused(folder, changed, message):
 )
 def test_other_people_have_to_be_said(folder, changed, message):
     """A forgotten name would give the same people a second budget."""
-    release, other = Release.load(folder / "r2022"), replace_task(task(), **changed)
+    release, other = Release.load(folder / "r2022"), task(**changed)
     with pytest.raises(DataError, match=rf"{message}.*pass other_people=True if these are other people"):
         prade.plan(other, release, tune=False)
     assert prade.plan(other, release, tune=False, other_people=True).task == other
-
-
-def replace_task(given, **changed):
-    told = {"dataset": given.dataset, "unit": given.unit, **changed}
-    return Task(told["dataset"], given.schema, given.budget, told["unit"], given.levels, given.groups)
 
 
 def test_a_damaged_file_and_a_release_without_estimates_are_refused(folder, tmp_path):
@@ -160,6 +158,4 @@ def test_few_rows_stand_for_all_without_bias():
 
 
 def test_a_table_that_was_not_carried_says_nothing_about_change(folder):
-    plan = prade.plan(task(), folder / "2021.parquet", tune=False)
-    assert plan.settings is None
-    assert Workload.all_marginals(SCHEMA, 1).parts == plan.levels[-1].asks[0].workload.parts
+    assert prade.plan(task(), folder / "2021.parquet", tune=False).settings is None

@@ -17,7 +17,6 @@ from prade.pipeline import sample
 from prade.planning.settings import Settings
 from prade.release.derived_files import UNFINISHED_ROWS
 from prade.sampling import table as group_draws
-from prade.sampling.draw import Search
 from prade.sampling.row_files import Output, write_drawn_rows
 from prade.sampling.table import Drawer, drawn_batches, drawn_table
 from worlds.many_places import PLACES, STATES, people, public, release
@@ -45,7 +44,7 @@ def expected(made):
 
 
 def rows_of(estimates, execution=Execution(1), **settings):
-    return [batch.rows for batch in drawn_batches(estimates, 4, search=Search(), execution=execution, **settings)]
+    return [batch.rows for batch in drawn_batches(estimates, 4, execution=execution, **settings)]
 
 
 def in_batches(estimates, rows_of_batch=TENTH, seed=4, table=TABLE):
@@ -65,7 +64,7 @@ def test_threads_processes_and_any_number_of_them_draw_the_same_rows(made, expec
 
 
 def test_what_travels_is_a_groups_number_and_its_rows(made):
-    drawer = Drawer(made, 4, Search())
+    drawer = Drawer(made, 4)
     rows = drawer.rows(0, 500)
     assert rows.dtype == np.uint16
     assert len(pickle.dumps(rows)) < 2 * 500 + 300
@@ -92,7 +91,7 @@ def test_a_worker_that_does_not_see_the_folder_says_so(made, processes, tmp_path
     away = estimates_of(release(tmp_path / "away"), public())
     shutil.move(tmp_path / "away", tmp_path / "gone")
     with pytest.raises(WorkersError, match=r"cannot find .*away: all workers must see the folder"):
-        list(drawn_batches(away, 0, search=Search(), execution=Execution(1, processes)))
+        list(drawn_batches(away, 0, execution=Execution(1, processes)))
 
 
 # ---------------------------------------------------------------- batches
@@ -114,9 +113,9 @@ def test_values_that_are_drawn_do_not_depend_on_the_batch(made):
 
 def test_groups_of_one_part_are_not_mixed_with_others(made):
     parts = [np.arange(STATES * PLACES)[k::STATES] for k in range(STATES)]
-    batches = list(drawn_batches(made, 4, search=Search(), execution=Execution(1), parts=parts))
+    batches = list(drawn_batches(made, 4, execution=Execution(1), parts=parts))
     assert [batch.part for batch in batches] == [0, 1, 2]
-    at_once = next(drawn_batches(made, 4, search=Search(), execution=Execution(1)))
+    at_once = next(drawn_batches(made, 4, execution=Execution(1)))
     for batch in batches:
         for group in batch.groups:
             assert np.array_equal(batch.rows[batch.group == group], at_once.rows[at_once.group == group])
@@ -162,11 +161,9 @@ def killed_run(folder, after, seed=4, form="file"):
 
 
 @pytest.fixture
-def copied(made, tmp_path):
+def folder(made, tmp_path):
     """A release's folder of its own, with the same estimates."""
-    folder = tmp_path / "release"
-    shutil.copytree(made.release.path, folder)
-    return made, folder
+    return shutil.copytree(made.release.path, tmp_path / "release")
 
 
 def files_of(folder, name):
@@ -176,8 +173,7 @@ def files_of(folder, name):
 
 
 @pytest.mark.parametrize(("form", "name"), [("file", "synthetic.parquet"), ("parts", "synthetic")])
-def test_a_killed_run_goes_on_and_writes_the_same_files(copied, monkeypatch, form, name):
-    _, folder = copied
+def test_a_killed_run_goes_on_and_writes_the_same_files(folder, monkeypatch, form, name):
     estimates = kept_estimates(Release.load(folder))
     written(estimates, form)
     expected = files_of(folder, name)
@@ -199,8 +195,7 @@ def test_a_killed_run_goes_on_and_writes_the_same_files(copied, monkeypatch, for
     assert not list(folder.glob(".synthetic.unfinished"))
 
 
-def test_batches_of_another_seed_or_damaged_ones_are_not_used(copied, expected):
-    _, folder = copied
+def test_batches_of_another_seed_or_damaged_ones_are_not_used(folder, expected):
     killed_run(folder, 60, seed=5)
     estimates = kept_estimates(Release.load(folder))
     assert in_batches(estimates).equals(expected)
@@ -210,8 +205,7 @@ def test_batches_of_another_seed_or_damaged_ones_are_not_used(copied, expected):
     assert in_batches(estimates).equals(expected)
 
 
-def test_a_full_disk_is_a_clear_error_and_what_is_finished_is_kept(copied, monkeypatch, expected):
-    _, folder = copied
+def test_a_full_disk_is_a_clear_error_and_what_is_finished_is_kept(folder, monkeypatch, expected):
     estimates, kept = kept_estimates(Release.load(folder)), []
     real = np.save
 
@@ -229,8 +223,7 @@ def test_a_full_disk_is_a_clear_error_and_what_is_finished_is_kept(copied, monke
     assert in_batches(estimates).equals(expected)
 
 
-def test_a_folder_that_is_read_only_keeps_nothing(copied, monkeypatch, expected):
-    _, folder = copied
+def test_a_folder_that_is_read_only_keeps_nothing(folder, monkeypatch, expected):
     monkeypatch.setattr(group_draws.os, "access", lambda path, mode: False)
     monkeypatch.setattr(group_draws, "keep_batch", None)
     assert in_batches(kept_estimates(Release.load(folder))).equals(expected)

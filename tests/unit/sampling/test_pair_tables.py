@@ -1,4 +1,4 @@
-"""The tables that a sample is to meet: every cell has a place, targets are met first, columns are counted together."""
+"""The tables that a sample is to meet: every cell has a place, targets are met first."""
 
 from dataclasses import replace
 
@@ -9,8 +9,8 @@ from prade import Column, Schema, Target
 from prade.core.execution import Execution
 from prade.data.public.joint import Prior
 from prade.estimating.levels.estimates import Estimates
-from prade.sampling.draw import Search, SortedRows, drawn_ranks, improved_ranks
-from prade.sampling.pair_tables import BLOCK, LARGEST_CLUSTER, Clusters, PairTables, tables_first
+from prade.sampling.draw import SortedRows, sample
+from prade.sampling.pair_tables import BLOCK, PairTables, tables_first
 from prade.sampling.table import drawn_batches
 from worlds.many_places import public, release
 
@@ -67,12 +67,10 @@ def test_a_table_that_is_met_first_is_there_again_with_the_same_counts(prior):
 
 def errors(prior, first):
     """Distances of a sample's tables from the distribution's: of a with b, of c, and the mean of all pairs."""
-    rows = SortedRows(prior.codes, SCHEMA, first=first)
-    edges, found = rows.edges(prior.weights), []
+    rows, found = SortedRows(prior.codes, SCHEMA, first), []
     for seed in range(6):
-        given = drawn_ranks(edges, 60, np.random.default_rng(seed))
-        ranks = improved_ranks(rows, prior.weights, edges, given, np.random.default_rng([seed, 1]), Search())
-        drawn = Prior(SCHEMA, {name: code[rows.order[ranks]] for name, code in prior.codes.items()}, np.ones(60))
+        mine = sample(rows, prior.weights, 60, seed)
+        drawn = Prior(SCHEMA, {name: code[mine] for name, code in prior.codes.items()}, np.ones(60))
         pairs = [("a", "b"), ("c",), *((x, y) for x in "abcdefgh" for y in "abcdefgh" if x < y)]
         away = [np.abs(drawn.project(pair) - prior.project(pair)).sum() for pair in pairs]
         found.append([away[0], away[1], np.mean(away[2:])])
@@ -102,37 +100,7 @@ def test_a_releases_rows_follow_its_plans_targets():
     made = made.with_totals(np.where(np.arange(len(made.totals)) < 3, made.totals, 0.0))
     wanted = made.plan.changed(targets=(Target(["AGE x WORK"]),))
     other = Estimates(replace(made.release, plan=wanted), made.public, made.settings, made.levels)
-    batches = [list(drawn_batches(each, 4, search=Search(), execution=Execution(1))) for each in (made, other)]
+    batches = [list(drawn_batches(each, 4, execution=Execution(1))) for each in (made, other)]
     rows = [np.concatenate([batch.rows for batch in each]) for each in batches]
     assert len(rows[0]) == len(rows[1])
     assert not np.array_equal(*rows)
-
-
-# ---------------------------------------------------------------- columns counted together
-
-
-WIDE = {"a": 3, "b": 150, "c": 2, "d": 7, "e": 5, "f": 1, "g": 40, "h": 4}
-
-
-def coded_rows(number, seed=0):
-    """Columns that depend on each other, one with more codes than a cluster has room for, one with a single code."""
-    generator = np.random.default_rng(seed)
-    hidden = generator.random(number)
-    return {
-        name: np.minimum((size * (hidden + generator.normal(0, 0.2, number)) % size).astype(np.int64), size - 1)
-        for name, size in WIDE.items()
-    }
-
-
-@pytest.mark.parametrize("rows", [1, 50, 3000])
-def test_columns_counted_together_have_the_counts_of_single_columns_and_pairs(rows):
-    assert max(WIDE.values()) > LARGEST_CLUSTER
-    tables = PairTables(Schema.from_mbi(WIDE), coded_rows(rows))
-    generator = np.random.default_rng(1)
-    numbers = np.sort(generator.integers(rows, size=700))
-    times = generator.integers(0, 5, size=700).astype(np.int32)
-    clusters = Clusters(tables, tables.side_by_side(np.arange(rows)))
-    assert len(clusters.codes) < len(WIDE)
-    expected = tables.counts(tables.coded(numbers), times)
-    np.testing.assert_array_equal(clusters.counts(numbers, times), expected)
-    assert expected.sum() == times.sum() * (8 + 28)  # columns and pairs

@@ -113,19 +113,13 @@ def test_pandas_polars_arrow_and_duckdb_read_the_types_of_the_public_file(place,
     assert found["WORK"].isna().tolist() == (found["AGE"] < 18).tolist()
     assert list(found["WORK"].cat.categories) == list(public["WORK"].cat.categories)
     polars = pl.read_parquet(data_set)
-    assert polars.schema["STATE"] == pl.String
-    assert polars.schema["AGE"] == pl.Int16
-    assert polars.height == len(found)
+    assert (polars.schema["STATE"], polars.schema["AGE"], polars.height) == (pl.String, pl.Int16, len(found))
     arrow = ds.dataset(data_set).to_table()
     assert arrow.num_rows == len(found)
     assert arrow.schema.field("STATE") == pq.read_schema(place.parent / "public.parquet").field("STATE")
-    rows = duckdb.sql(
-        f"select STATE, count(*) n, min(AGE) low from '{data_set}/**/*.parquet' group by STATE order by 1"
-    )
-    assert rows.fetchall() == [
-        (state, int((found["STATE"] == state).sum()), int(found["AGE"][found["STATE"] == state].min()))
-        for state in ("06", "17")
-    ]
+    counted = f"select STATE, count(*) n, min(AGE) low from '{data_set}/**/*.parquet' group by STATE order by 1"
+    ages = {state: found["AGE"][found["STATE"] == state] for state in ("06", "17")}
+    assert duckdb.sql(counted).fetchall() == [(state, len(each), each.min()) for state, each in ages.items()]
 
 
 def test_seed_and_copies_are_noted_in_every_part_and_for_the_whole(data_set):
@@ -141,12 +135,11 @@ def test_seed_and_copies_are_noted_in_every_part_and_for_the_whole(data_set):
     assert copied_share(schema_of(data_set)) == expected == copied_share(read_table(data_set).schema)
 
 
-def test_csv_files_are_written_in_batches_too(place):
-    table = sample(place, seed=3, like="pyarrow")
-    for name in ("rows.csv", "rows.csv.gz"):
-        written(place, Output(place.parent / name))
-        write_table(table, place.parent / "whole.csv")
-        assert read_table(place.parent / name).equals(read_table(place.parent / "whole.csv"))
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+def test_csv_files_are_written_in_batches_too(place, name):
+    written(place, Output(place.parent / name))
+    write_table(sample(place, seed=3, like="pyarrow"), place.parent / "whole.csv")
+    assert read_table(place.parent / name).equals(read_table(place.parent / "whole.csv"))
 
 
 def test_the_number_of_rows_decides_the_form_in_the_releases_folder(place):
@@ -168,17 +161,11 @@ def test_no_rows_at_all_are_a_data_set_with_columns(place, tmp_path):
     assert copied_share(schema_of(tmp_path / "empty")) == 0.0
 
 
-def test_folders_follow_the_first_level_that_has_groups():
+def test_folders_follow_the_first_level_that_has_groups_and_their_names_are_safe():
     plan = plan_of(SCHEMA, Level((), ONES), Level("STATE", ONES), Level("PLACE", ONES), groups=GROUPS, budget=2)
-    assert {name: groups.tolist() for name, groups in folders_of(plan).items()} == {
-        "STATE-06": [0, 2, 4],
-        "STATE-17": [1, 3],
-    }
     alone = plan_of(SCHEMA, Level((), ONES), groups=None, budget=2)
-    assert {name: groups.tolist() for name, groups in folders_of(alone).items()} == {"": [0]}
-
-
-def test_names_of_folders_are_safe():
+    found = [{name: groups.tolist() for name, groups in folders_of(each).items()} for each in (plan, alone)]
+    assert found == [{"STATE-06": [0, 2, 4], "STATE-17": [1, 3]}, {"": [0]}]
     assert folder_name("PLACE", "../../etc=a/b") == "PLACE-..%2F..%2Fetc%3Da%2Fb"
 
 
@@ -214,10 +201,9 @@ def test_the_command_writes_a_data_set_and_says_so(place):
 
 
 def test_a_part_that_has_changed_is_missing_or_is_new_is_refused(place, data_set):
-    release = Release.load(place)
+    release, part = Release.load(place), parts_of(data_set)[0]
     check_kept(release, KEPT_ROWS)
     assert kept_rows(release) == data_set
-    part = parts_of(data_set)[0]
     content = part.read_bytes()
     part.write_bytes(content + b"x")
     with pytest.raises(DataError, match=r"part-00000\.parquet has changed since it was made"):
@@ -256,29 +242,34 @@ def test_a_folder_with_other_files_is_not_replaced(place, tmp_path, other):
     assert target.exists()
 
 
-def test_forms_that_do_not_go_together_are_refused_before_the_work(place):
-    release = Release.load(place)
-    for output, settings, message in (
+@pytest.mark.parametrize(
+    ("output", "settings", "message"),
+    [
         ("rows.csv", {"partitioned": True}, "name of a file; a data set needs the name of a folder"),
         ("rows/", {"spreadsheet_safe": True}, "spreadsheet-safe is for CSV files only"),
         (None, {"spreadsheet_safe": True}, "spreadsheet-safe is for CSV files only"),
         ("rows", {}, "is not a table file"),
-        (str(place), {}, "has other files than a data set"),
-        (f"{place}/plan.toml/", {}, "is a file"),
-    ):
-        with pytest.raises(DataError, match=message):
-            Output.of(release, output, **settings)
+        ("{release}", {}, "has other files than a data set"),
+        ("{release}/plan.toml/", {}, "is a file"),
+    ],
+)
+def test_forms_that_do_not_go_together_are_refused_before_the_work(home, output, settings, message):
+    release = Release.load(home / "release")
+    with pytest.raises(DataError, match=message):
+        Output.of(release, output and output.format(release=release.path), **settings)
 
 
-def test_folders_that_are_not_data_sets_are_refused(tmp_path):
-    with pytest.raises(DataError, match="is a folder without parquet files"):
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "is a folder without parquet files"),
+        ({"STATE=06/part-0": 1}, "has a column in the names of its folders"),
+        ({"a": 1, "b": "text"}, "have different columns or types"),
+    ],
+)
+def test_folders_that_are_not_data_sets_are_refused(tmp_path, files, message):
+    for name, value in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"X": [value]}), tmp_path / f"{name}.parquet")
+    with pytest.raises(DataError, match=message):
         read_table(tmp_path)
-    (tmp_path / "STATE=06").mkdir()
-    pq.write_table(pa.table({"X": [1]}), tmp_path / "STATE=06" / "part-0.parquet")
-    with pytest.raises(DataError, match="has a column in the names of its folders"):
-        read_table(tmp_path)
-    (tmp_path / "other").mkdir()
-    pq.write_table(pa.table({"X": [1]}), tmp_path / "other" / "a.parquet")
-    pq.write_table(pa.table({"X": ["a"]}), tmp_path / "other" / "b.parquet")
-    with pytest.raises(DataError, match="have different columns or types"):
-        read_table(tmp_path / "other")
