@@ -54,8 +54,3 @@ def test_the_answers_of_a_level_are_linear_in_the_counts():
     together = answers.of([a + 2 * b for a, b in zip(one, other, strict=True)])
     for found, a, b in zip(together, answers.of(one), answers.of(other), strict=True):
         np.testing.assert_allclose(found, a + 2 * b)
-
-
-def test_numbers_of_rows_alone_answer_nothing():
-    plan = plan_of(SCHEMA, Level("PLACE", (), total=1), groups=THREE_PLACES)
-    assert not LevelAnswers(plan, plan.groupings[0], 0).answered

@@ -92,8 +92,7 @@ def test_numbers_of_rows_alone_say_nothing(world):
     plan = plan_of(SCHEMA, Level(["STATE", "PLACE"], (), total=1), groups=world.plan.groups)
     found = diagnosed(plan, [[np.full((PLACES, 1), 500)]], world.public)
     assert found.headlines() == [NOTHING]
-    assert found.columns().num_rows == 0
-    assert found.columns().column_names[:2] == ["level", "column"]
+    assert (found.columns().num_rows, found.columns().column_names[:2]) == (0, ["level", "column"])
 
 
 def test_a_release_reads_the_public_table_itself(tmp_path, world, answers, found):

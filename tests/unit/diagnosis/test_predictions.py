@@ -27,13 +27,10 @@ def test_the_nearest_public_rows_predict():
 
 
 def test_weighted_rows_count_as_fewer():
-    """Weights 1, 1, 2 are worth 16 / 6 rows."""
+    """Weights 1, 1, 2 are worth 16 / 6 rows; equal weights all count."""
     public = Public.of(SCHEMA, PUBLIC, ["STATE", "PLACE"], weight="W")
     place = predictions(public, [GROUPS.level(["STATE", "PLACE"])])[0]
     np.testing.assert_allclose(place.rows_of_groups(), [16 / 6, 100 / 24, 100 / 24])
-
-
-def test_rows_of_equal_weight_all_count():
     table = {name: values for name, values in PUBLIC.items() if name != "W"}
     (whole,) = predictions(Public.of(SCHEMA, table, ["STATE", "PLACE"]), [GROUPS.level(())])
     np.testing.assert_allclose(whole.rows, [6])

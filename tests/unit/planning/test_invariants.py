@@ -3,7 +3,7 @@
 import pytest
 
 from prade import Budget, Column, Level, Plan, PublishedTotals, Rule, Schema, Task, Unit, Workload
-from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
+from prade.core.errors import DataError, PradeError, SchemaError
 from prade.data.public.public import Public
 from prade.planning.invariants import ParsedRule, breaches, not_protected, obeying, possible_cells, published_totals
 from prade.queries.parts import Marginal, Predicate
@@ -48,15 +48,15 @@ def plan_with(*invariants, schema=SCHEMA):
 # ---------------------------------------------------------------------- rules
 
 
-def test_an_implication_is_broken_by_rows_that_satisfy_the_first_part_only():
-    obeyed = ParsedRule.of(YOUNG, SCHEMA).obeyed(public_rows().prior.codes)
-    # a missing age is not below 15, a missing status is not 5
-    assert obeyed.tolist() == [True, False, True, True, False]
-
-
-def test_a_rule_without_an_arrow_holds_for_every_row():
-    obeyed = ParsedRule.of(Rule("not (AGE < 15 and MAR == 1)"), SCHEMA).obeyed(public_rows().prior.codes)
-    assert obeyed.tolist() == [True, False, True, True, True]
+@pytest.mark.parametrize(
+    ("rule", "obeyed"),
+    [
+        (YOUNG, [1, 0, 1, 1, 0]),  # a missing age is not below 15, a missing status is not 5
+        (Rule("not (AGE < 15 and MAR == 1)"), [1, 0, 1, 1, 1]),
+    ],
+)
+def test_which_rows_obey_a_rule(rule, obeyed):
+    assert ParsedRule.of(rule, SCHEMA).obeyed(public_rows().prior.codes).tolist() == obeyed
 
 
 @pytest.mark.parametrize(
@@ -69,23 +69,18 @@ def test_an_arrow_in_a_text_is_not_the_rules_arrow(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "words"),
+    ("text", "words"),
     [
-        ("AGE < 14 -> MAR == 5", WorkloadError, "the rule AGE < 14 -> MAR == 5: AGE < 14 is not at the edge of a bin"),
-        ("AGE < 14 -> MAR == 5", WorkloadError, "15"),
-        ("AGE < 15 -> MAR == 5 -> JOB == 'none'", SchemaError, "at most one arrow"),
-        ("AGE < 15 -> ", WorkloadError, "expected the text of a query"),
-        ("AGEP < 15 -> MAR == 5", WorkloadError, "did you mean 'AGE'"),
-        ("STATE == 17 -> MAR == 5", SchemaError, "'STATE' is a group column"),
-        ("MAR == 7", WorkloadError, "choose one of the values of MAR"),
+        ("AGE < 14 -> MAR == 5", "the rule AGE < 14 -> MAR == 5: AGE < 14 is not at the edge of a bin.*15"),
+        ("AGE < 15 -> MAR == 5 -> JOB == 'none'", "at most one arrow"),
+        ("AGE < 15 -> ", "expected the text of a query"),
+        ("STATE == 17 -> MAR == 5", "'STATE' is a group column"),
     ],
 )
-def test_a_rule_that_the_schema_cannot_decide_is_refused(text, error, words):
-    with pytest.raises(error) as refused:
-        task_with(Rule(text))
-    assert words in str(refused.value)
-    with pytest.raises(error):
-        plan_with(Rule(text))
+@pytest.mark.parametrize("make", [task_with, plan_with])
+def test_a_rule_that_the_schema_cannot_decide_is_refused(make, text, words):
+    with pytest.raises(PradeError, match=words):
+        make(Rule(text))
 
 
 def test_rows_that_break_a_rule_are_left_out_with_groups_that_have_no_other_rows():
@@ -98,18 +93,12 @@ def test_rows_that_break_a_rule_are_left_out_with_groups_that_have_no_other_rows
     assert obeying(public, [Rule("AGE is missing or AGE < 65 or AGE >= 65")]) is public
 
 
-def test_rules_that_no_public_row_obeys_are_refused():
-    rules = [Rule("AGE < 15"), Rule("AGE < 15 -> MAR == 2")]
-    with pytest.raises(DataError, match=r"no public row obeys AGE < 15; AGE < 15 -> MAR == 2: correct the rules"):
-        obeying(public_rows(), rules)
-    with pytest.raises(DataError, match="no public row obeys"):
-        breaches(public_rows(), rules)
-
-
 def test_breaches_count_rows_and_weigh_them():
     (young,) = breaches(public_rows(), [YOUNG, STATES])
     assert (young.rows, young.share) == (2, pytest.approx(12 / 20))
     assert str(young) == "2 public rows (60.00% of the weight) will be left out: against the rule AGE < 15 -> MAR == 5"
+    with pytest.raises(DataError, match=r"no public row obeys AGE < 15; AGE < 15 -> MAR == 2: correct the rules"):
+        breaches(public_rows(), [Rule("AGE < 15"), Rule("AGE < 15 -> MAR == 2")])
     (obeyed,) = breaches(public_rows(), [Rule("MAR == 5 -> AGE < 15")])
     assert str(obeyed) == "all public rows obey the rule MAR == 5 -> AGE < 15"
 
@@ -132,9 +121,11 @@ def test_a_rule_decides_which_cells_are_possible():
 # ---------------------------------------------------------------------- totals
 
 
-def test_totals_come_in_the_order_of_the_levels_groups():
-    found = plan_with(STATES, PUMAS).published
-    assert {level: rows.tolist() for level, rows in found.items()} == {0: [1200.0, 800.0], 1: [1000.0, 200.0, 800.0]}
+def test_totals_come_in_the_order_of_the_levels_groups_whose_names_are_compared_as_those_of_private_rows_are():
+    totals = {level: rows.tolist() for level, rows in plan_with(STATES, PUMAS).published.items()}
+    assert totals == {0: [1200.0, 800.0], 1: [1000.0, 200.0, 800.0]}
+    odd = PublishedTotals.of({"STATE": ["17", "039"], "rows": [1, 2]}, "STATE")
+    assert plan_with(odd).published[0].tolist() == [1.0, 2.0]
 
 
 def test_a_column_that_identifies_the_groups_is_enough():
@@ -146,30 +137,19 @@ def test_a_column_that_identifies_the_groups_is_enough():
     assert published_totals(task.invariants, task.groups, levels)[1].tolist() == [2.0, 3.0, 1.0]
 
 
-def test_names_are_compared_as_those_of_private_rows_are():
-    totals = PublishedTotals.of({"STATE": ["17", "039"], "rows": [1, 2]}, "STATE")
-    assert plan_with(totals).published[0].tolist() == [1.0, 2.0]
-
-
 @pytest.mark.parametrize(
     ("totals", "level", "words"),
     [
         ({"STATE": [17, 39, 55], "rows": [1, 2, 3]}, "STATE", "STATE 55 is not in the list of groups"),
         ({"STATE": [17], "rows": [1]}, "STATE", "STATE 39 has no number; give every group of the level one number"),
         ({"COUNTY": [1], "rows": [1]}, "COUNTY", "the list of groups has no column 'COUNTY'"),
-        (
-            {"PUMA": [1, 2], "rows": [1, 2]},
-            "PUMA",
-            "these are not the groups of any level; the levels are",
-        ),
+        ({"PUMA": [1, 2], "rows": [1, 2]}, "PUMA", "these are not the groups of any level; the levels are"),
     ],
 )
-def test_totals_that_do_not_fit_the_groups_are_refused(totals, level, words):
-    stated = PublishedTotals.of(totals, level)
-    for make in (task_with, plan_with):
-        with pytest.raises(PradeError) as refused:
-            make(stated)
-        assert words in str(refused.value)
+@pytest.mark.parametrize("make", [task_with, plan_with])
+def test_totals_that_do_not_fit_the_groups_are_refused(make, totals, level, words):
+    with pytest.raises(PradeError, match=words):
+        make(PublishedTotals.of(totals, level))
 
 
 def test_totals_must_add_up():
@@ -185,6 +165,8 @@ def test_totals_must_add_up():
     with pytest.raises(SchemaError, match=words):
         published_totals([PUMAS, wrong], listed)  # as `check` does, which knows no levels
     assert len(published_totals([PUMAS, STATES], listed)) == 2
+    crossing = PublishedTotals.of({"PUMA": [1, 2], "rows": [5, 6]}, "PUMA")
+    assert len(published_totals([STATES, crossing], listed)) == 2
 
 
 def test_the_number_of_all_rows_can_be_published_though_the_task_does_not_list_everybody():
@@ -193,11 +175,6 @@ def test_the_number_of_all_rows_can_be_published_though_the_task_does_not_list_e
     assert plan.levels[0].by == ()
     assert plan.published[0].tolist() == [3000]
     assert Plan.from_toml(plan.to_toml()).hash == plan.hash
-
-
-def test_crossing_totals_are_not_compared():
-    by_size = PublishedTotals.of({"PUMA": [1, 2], "rows": [5, 6]}, "PUMA")
-    assert len(published_totals([STATES, by_size], task_with().groups)) == 2
 
 
 # ---------------------------------------------------------------------- tasks and plans
@@ -233,21 +210,13 @@ def test_a_plan_carries_the_invariants_and_its_hash_covers_them(tmp_path):
     assert plan_with(STATES, schema=SCHEMA.with_invariants([YOUNG])) == others[1]
 
 
-def test_a_plan_without_invariants_says_nothing_about_them():
+def test_a_plan_without_invariants_says_nothing_about_them_and_a_file_has_the_numbers_themselves():
     plan = plan_with()
-    assert "invariant" not in plan.to_dict()
     assert "invariant" not in plan.to_toml()
-    assert plan.published == {}
-    assert plan.promise() == plan.unit.promise()
-
-
-def test_a_plan_file_has_the_numbers_themselves():
-    text = (
-        plan_with(STATES)
-        .to_toml()
-        .replace("[invariant.totals]\nSTATE = [39, 17]\nrows = [800, 1200]", 'totals = "x.csv"')
-    )
-    with pytest.raises(SchemaError, match=r"invariant 1: totals is 'x.csv'; write a table with a list"):
+    assert (plan.published, plan.promise()) == ({}, plan.unit.promise())
+    numbers = "[invariant.totals]\nSTATE = [39, 17]\nrows = [800, 1200]"
+    text = plan_with(STATES).to_toml().replace(numbers, 'totals = "x.csv"')
+    with pytest.raises(SchemaError, match=r"invariant 1: totals is 'x.csv'; write a table"):
         Plan.from_toml(text)
 
 

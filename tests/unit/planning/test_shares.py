@@ -30,12 +30,6 @@ def test_noise_falls_with_the_root_of_the_number_of_cells(budget):
     assert sum((q.share for q in plan.questions[1:]), plan.questions[0].share) == budget
 
 
-def test_tables_of_one_size_stay_together():
-    workload = Workload.marginals(SCHEMA, ["a", "c"])
-    (ask,) = weighted_asks(workload)
-    assert (ask.workload, ask.share) == (workload, 1)
-
-
 def test_what_cannot_be_weighted_is_refused():
     with pytest.raises(WorkloadError, match="every row has a cell"):
         weighted_asks(Workload.queries(SCHEMA, ["b >= 3"]))

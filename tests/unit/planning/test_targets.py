@@ -97,7 +97,6 @@ def test_a_file_holds_what_python_says(tmp_path):
     [
         (lambda: Target(), "names nothing; give tables, predicates or statistics"),
         (lambda: Target(["AGE"], weight=0), "weight is 0; give a number above 0"),
-        (lambda: Target(["AGE"], weight=-2), "weight is -2; give a number above 0"),
         (lambda: Target(["AGE"], weight="much"), "weight is 'much'; give a number"),
         (lambda: Target("AGE"), r"Expected `array`, got `str` - at `\$\.tables`; write a target as in"),
         (lambda: Target((), "AGE >= 65"), r"Expected `array`, got `str` - at `\$\.predicates`"),
@@ -106,12 +105,14 @@ def test_a_file_holds_what_python_says(tmp_path):
         (lambda: task(Target(["AGE x AGE"])), "contain a name twice"),
         (lambda: task(Target(["AGE"], by="COUNTY")), r"by names COUNTY, which .* levels are STATE, STATE\+PUMA, all"),
         (lambda: task(Target(["AGE"], by=["PUMA", "STATE+PUMA"])), "names a level twice"),
-        (lambda: task(Target((), ["AGE >"])), "target 1: in query"),
         (lambda: task(Target((), ["AGE >= 60"])), "target 1: .*60"),
         (lambda: task(Target((), (), ["mean(SEX)"])), "SEX is not a numeric column; these are: AGE"),
         (lambda: task(Target((), (), ["mean(BORN)"])), "BORN contains dates"),
         (lambda: task(Target((), (), ["sum(AGE)"])), r"'sum\(AGE\)' is not a mean or a quantile"),
-        (lambda: task(Target((), (), ["AGE"])), "'AGE' is not a mean or a quantile"),
+        (
+            lambda: checked_targets([Target(["a x b"])], Schema.from_mbi({"a": 1000, "b": 1000}), [()]),
+            "has 1,000,000 cells; a target may have at most 100,000",
+        ),
         (lambda: task("AGE"), r"a target is a Target\(...\), got 'AGE'"),
     ],
 )  # fmt: skip
@@ -138,12 +139,6 @@ def test_a_file_that_was_written_wrongly_is_answered_by_what_to_write(tmp_path, 
         targets_of_file(path)
 
 
-def test_a_table_too_large_to_rehearse_is_refused():
-    wide = Schema.from_mbi({"a": 1000, "b": 1000})
-    with pytest.raises(PradeError, match="has 1,000,000 cells; a target may have at most 100,000"):
-        checked_targets([Target(["a x b"])], wide, [()])
-
-
 # ---------------------------------------------------------------- plans
 
 
@@ -166,6 +161,8 @@ def test_targets_change_neither_what_is_measured_nor_the_file_of_a_plan_without_
     assert with_targets.questions == without.questions
     assert "target" not in without.to_toml()
     assert task(Target(["AGE"])).differs_from(task()) == "list of targets"
+    other = task(Target(["AGE"], weight=Fraction(1, 3)))
+    assert replace(other, budget=Budget.pure(2)).targets == other.targets
 
 
 @pytest.mark.parametrize(
@@ -182,8 +179,3 @@ def test_an_edit_of_a_plans_targets_gone_wrong_is_answered(old, new, words):
     text = plan_for(task(Target(["AGE"], by="STATE")), expected=expected).to_toml()
     with pytest.raises(PradeError, match=words):
         Plan.from_toml(text.replace(old, new, 1))
-
-
-def test_another_budget_has_the_same_targets():
-    made = task(Target(["AGE"], weight=Fraction(1, 3)))
-    assert replace(made, budget=Budget.pure(2)).targets == made.targets
