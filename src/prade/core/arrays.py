@@ -25,9 +25,7 @@ def mass_per_cell(cells: NDArray[Any], weights: NDArray[np.float64], size: int) 
 def mass_by_group(
     group: NDArray[Any], n_groups: int, cells: NDArray[Any], n_cells: int, weights: Floats | None = None
 ) -> NDArray[Any]:
-    """Number of rows, or sum of their weights, in each cell of each group: [groups, cells].
-
-    A row in no cell has the number `n_cells`, a row in no group the number `n_groups`.
+    """Number of rows, or sum of their weights, in each cell of each group; in none, a row has `n_cells` or `n_groups`.
 
     >>> mass_by_group(np.array([0, 1, 1, 1]), 2, np.array([0, 0, 1, 2]), 2)
     array([[1, 0],
@@ -39,11 +37,7 @@ def mass_by_group(
 
 
 def counted(cells: Ints, size: int) -> tuple[Ints, Ints]:
-    """The cells that occur, in ascending order, and how often each does; `size` is the number of cells there are.
-
-    >>> counted(np.array([3, 1, 3]), 5)
-    (array([1, 3]), array([1, 2]))
-    """
+    """The cells that occur, in ascending order, and how often each does; `size` is the number of cells there are."""
     if size > LARGEST_COUNTED:
         place, counts = np.unique(cells, return_counts=True)
         return place, counts
@@ -54,8 +48,6 @@ def counted(cells: Ints, size: int) -> tuple[Ints, Ints]:
 
 def drawn_in_runs(cumulative: Floats, first: Ints, stop: Ints, chance: Floats) -> Ints:
     """One index from each run first : stop, in proportion to weights with this cumulative sum; an empty run's start.
-
-    `chance` has a random number from 0 to 1 for each run.
 
     >>> drawn_in_runs(np.array([1.0, 1.0, 3.0]), np.array([0, 2, 3]), np.array([2, 3, 3]), np.array([0.3, 0.6, 0.9]))
     array([0, 2, 3])
@@ -70,7 +62,6 @@ def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
     """The index at which each distinct row first appears, and for every row the number of its distinct row.
 
     Rows are compared by a random 64-bit sum of their codes and then checked column by column, so the result is exact.
-    Rows are numbered in order of first appearance, so it does not depend on the random numbers.
     """
     rows = len(columns[0])
     generator = np.random.default_rng(0x9E3779B9)
@@ -120,7 +111,6 @@ class PreciseMean:
         self.precision: Any = 0.0
 
     def add(self, answers: Floats, variance: Any) -> None:
-        """Take in answers with this noise variance."""
         self.weighted += answers / self._per_row(variance)
         self.precision = self.precision + 1 / variance
 
@@ -145,11 +135,6 @@ class Chances:
     """Random numbers that belong to rows: each is a function of the row's key and of what it is for.
 
     So a table that is made in pieces, by any number of workers, is the same as one made at once.
-
-    >>> chances = Chances.of_groups(7, [3, 4], [2, 1])
-    >>> alone = Chances.of_groups(7, [4], [1])
-    >>> bool(chances.uniform("AGE", np.array([2]))[0] == alone.uniform("AGE", np.array([0]))[0])
-    True
     """
 
     def __init__(self, keys: NDArray[np.uint64]) -> None:

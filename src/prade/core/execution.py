@@ -1,9 +1,8 @@
 """Where work runs, how much of it, and who hears of its progress.
 
-Tasks run in threads of this process, or on any `concurrent.futures.Executor` (processes, Dask, MPI). A task goes to
-whichever worker is free, so it must be small: a function of a module with small arguments, bound by
-`functools.partial`. What is large and the same for many tasks, such as the public rows, is a `Shared`. Results come in
-the order of the tasks, and no sum depends on who worked on what, so they are the same for any executor.
+Tasks run in threads of this process, or on any `concurrent.futures.Executor` (processes, Dask, MPI). A task must be
+small: a function of a module with small arguments, bound by `functools.partial`. What is large and the same for many
+tasks is a `Shared`. Results come in the order of the tasks, whoever worked on what.
 """
 
 from __future__ import annotations
@@ -117,8 +116,7 @@ def _result_of(future: Future[Result]) -> Result:
 def shutting_down(pool: Pool) -> Iterator[Pool]:
     """Shut a pool down after the block. If the block raises an exception, tasks that have not started are cancelled.
 
-    On an interrupt the pool does not wait for running tasks either. The same holds when a generator that uses the pool
-    is closed early, because an interrupt may reach the code that consumes the generator instead.
+    On an interrupt, or when a generator that uses the pool is closed early, it does not wait for running tasks either.
     """
     try:
         yield pool
@@ -141,8 +139,7 @@ def several(
 def finishing(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
     """[work(item) for every item], computed in threads, where an interrupt waits for the items that have begun.
 
-    This is for work with Arrow, which may crash a process that ends meanwhile. Only the main thread can hold signals
-    back, so any other does the work alone.
+    For work with Arrow, which may crash a process that ends meanwhile. Only the main thread can hold signals back.
     """
     if threads == 1 or threading.current_thread() is not threading.main_thread():
         return [work(each) for each in items]
@@ -270,18 +267,14 @@ def processes(number: int) -> Iterator[Executor]:
 
 def _begin() -> None:
     """Leave Ctrl-C to the process that gives out the work, and end when it is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
     import multiprocessing
-    from multiprocessing.connection import wait
 
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
+    def end_with(parent: Any) -> None:
+        parent.join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
 
 
 EXAMPLE = "tcp://10.0.0.1:8786"
@@ -340,11 +333,7 @@ def _wait_for_port(host: str, port: int, seconds: float) -> None:
 
 @contextmanager
 def progress_bar(*, quarters: bool = False) -> Iterator[Progress]:
-    """The `progress` of an `Execution`: one bar for each task that is reported to it, on terminals only.
-
-    With `quarters`, a line is printed after each quarter of a task where bars are not shown. How many rows there are
-    shows in neither.
-    """
+    """The `progress` of an `Execution`: a bar for each task, on terminals only; with `quarters`, elsewhere lines."""
     from rich import progress as rich
     from rich.console import Console
 

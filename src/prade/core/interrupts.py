@@ -19,15 +19,6 @@ def held_back() -> Iterator[None]:
 
     If the block raises an error, that error is raised instead of the signal: it ends the work as well, and says more.
     Python runs signal handlers in the main thread only, so in any other thread there is nothing to postpone.
-
-    >>> try:
-    ...     with held_back():
-    ...         signal.raise_signal(signal.SIGINT)
-    ...         print("the block continues")
-    ... except KeyboardInterrupt:
-    ...     print("and then the interrupt is raised")
-    the block continues
-    and then the interrupt is raised
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -67,17 +58,7 @@ def second_ends() -> Iterator[None]:
 
 
 def interrupted() -> bool:
-    """Whether SIGINT arrived within `second_ends`; a library may have replaced the KeyboardInterrupt, or hidden it.
-
-    >>> with second_ends():
-    ...     try:
-    ...         signal.raise_signal(signal.SIGINT)
-    ...     except KeyboardInterrupt:
-    ...         print(interrupted())
-    True
-    >>> interrupted()
-    False
-    """
+    """Whether SIGINT arrived within `second_ends`; a library may have replaced the KeyboardInterrupt, or hidden it."""
     return signal.getsignal(signal.SIGINT) is _end
 
 

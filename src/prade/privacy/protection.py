@@ -26,8 +26,7 @@ class Unit:
     Neighbouring tables differ in one person's rows, which are added or removed ("add-remove") or exchanged for another
     person's rows ("replace"). If `person_id` names the column that identifies the person, the limit is enforced when
     the rows are counted: at most `max_rows` rows per person are chosen at random and, with `per_group`, at most
-    `per_group` of them in any one group on the list of groups, at every level. Without `person_id`, the limit is an
-    assumption about the table that nothing checks.
+    `per_group` of them in any one group, at every level. Without `person_id`, the limit is an unchecked assumption.
 
     >>> Unit(7).enforced, Unit(7, person_id="ID").enforced
     (False, True)
@@ -93,13 +92,9 @@ class Unit:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Unit:
         """The unit that `to_dict` wrote."""
-        if not isinstance(values, Mapping):
-            raise PradeError(f"a unit is a table of names and values, got {str(values)[:40]!r}")
         names = [field.name for field in fields(cls)]
-        if unknown := sorted(set(values) - set(names)):
-            raise PradeError(f"a unit has the fields {', '.join(names)}; unknown: {', '.join(map(str, unknown))}")
-        if "max_rows" not in values:
-            raise PradeError("the unit has no max_rows; give the largest number of rows that one person may have")
+        if not isinstance(values, Mapping) or "max_rows" not in values or not set(values) <= set(names):
+            raise PradeError(f"a unit has max_rows, and perhaps {', '.join(names[1:])}; got {str(values)[:80]!r}")
         return cls(**values)
 
 

@@ -53,18 +53,6 @@ def test_a_bar_that_fails_neither_stops_measuring_nor_costs_the_budget(tmp_path)
     assert len(release.noisy) == 3
 
 
-def test_a_bar_for_each_kind_of_work(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes standard error for a terminal
-    with progress_bar() as progress:
-        for done in range(1, 4):
-            progress("estimating", done, 3)
-        progress("sampling", 1, 2)
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.strip()]
-    assert any("estimating" in line and "100 %" in line for line in lines)
-    assert any("sampling" in line and "50 %" in line for line in lines)
-
-
 @pytest.mark.parametrize("quarters", [False, True])
 def test_lines_tell_quarters_where_there_is_no_terminal(capsys, quarters):
     with progress_bar(quarters=quarters) as progress:

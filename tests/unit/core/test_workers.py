@@ -14,7 +14,6 @@ from functools import partial
 import pytest
 
 from prade.core import execution as workers
-from prade.core.errors import DataError
 from prade.core.execution import Execution, Shared, WorkersError, processes
 
 
@@ -33,10 +32,6 @@ def die(item):
     os._exit(1)
 
 
-def refuse(item):
-    raise DataError("no", remedy="public")
-
-
 @pytest.fixture(scope="module")
 def pool():
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
@@ -51,6 +46,7 @@ def shared(tmp_path):
 
 
 def test_results_come_in_order_and_are_the_same_everywhere(pool, shared):
+    assert [Execution(3).number, Execution(executor=pool).number] == [3, 2]
     expected = [3.0 * item for item in range(20)]
     with ThreadPoolExecutor(3) as threads:
         for each in (Execution(2), Execution(executor=threads), Execution(executor=pool)):
@@ -84,12 +80,6 @@ def test_workers_that_are_gone_are_an_error_in_words():
         list(Execution(executor=dying).map(die, [1]))
 
 
-def test_errors_of_tasks_pass_through_with_their_remedy(pool):
-    with pytest.raises(DataError) as caught:
-        list(Execution(executor=pool).map(refuse, [1]))
-    assert caught.value.worded("shell") == "no; give the public files with --public"
-
-
 def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
     started, release = [], threading.Event()
 
@@ -105,12 +95,6 @@ def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
         results.close()
         release.set()
     assert len(started) <= 5
-
-
-def test_the_number_of_workers(pool):
-    assert Execution(3).number == 3
-    assert Execution(executor=pool).number == 2
-    assert Execution().number >= 1
 
 
 # ---------------------------------------------------------------- processes of this machine

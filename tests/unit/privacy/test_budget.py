@@ -42,9 +42,9 @@ def test_replacing_a_person_takes_rows_away_and_adds_as_many():
         ({"max_rows": 3, "person_id": "ID", "per_group": 4}, r"from 1 to max_rows \(3\)"),
         ({"max_rows": 3, "person_id": "ID", "per_group": 0}, "per_group is 0"),
         ({"max_rows": 3, "per_group": 2}, "give person_id"),
-        ({"max_rows": 1, "rows": 2}, "unknown: rows"),
-        ({"person_id": "ID"}, "has no max_rows"),
-        ("1", "a table of names and values"),
+        ({"max_rows": 1, "rows": 2}, "a unit has max_rows, and perhaps person_id, per_group, neighbours; got"),
+        ({"person_id": "ID"}, "a unit has max_rows"),
+        ("1", "a unit has max_rows"),
     ],
 )
 def test_units_that_make_no_sense_are_refused(values, message):
@@ -163,18 +163,10 @@ def test_budgets_in_words(budget, text):
     assert str(budget) == text
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"kind": "pure"},
-        {"kind": "pure", "rho": "1"},
-        {"kind": "zcdp", "rho": "1", "delta": "0"},
-        {"kind": ["pure"], "epsilon": "1"},
-    ],
-)
-def test_a_budget_is_not_read_from_something_else(values):
-    with pytest.raises(PradeError, match="a budget is one of: kind 'pure' with epsilon"):
-        Budget.from_dict(values)
+def test_a_budget_is_not_read_from_something_else():
+    for values in ({"kind": "pure"}, {"kind": "pure", "rho": "1"}, {"kind": ["pure"], "epsilon": "1"}, "pure"):
+        with pytest.raises(PradeError, match="a budget is one of: kind 'pure' with epsilon"):
+            Budget.from_dict(values)
 
 
 # ------------------------------------------------------------------ Budget: noise

@@ -36,7 +36,7 @@ def test_a_law_is_its_name(law: NoiseLaw) -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("scale", [0.2, 0.5, 1, 1.7, 3.9, 4.1, 40, 9_999, 10_001])
+@pytest.mark.parametrize("scale", [0.2, 1, 3.9, 4.1, 40, 9_999, 10_001])
 def test_the_variance_is_that_of_whole_numbers(law: NoiseLaw, scale: float) -> None:
     """By adding up z^2 P(z), of which nothing is left at 60 scales from the middle."""
     z, mass = discrete(law, scale)
