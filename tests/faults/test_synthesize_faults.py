@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from prade import Ask, Column, Level, Schema, Workload
 from prade.estimating.levels.estimates import Estimates, kept_estimates
+from prade.core.execution import Execution
 from prade.release.derived_files import ESTIMATES, KEPT_ESTIMATES, is_kept
 from prade.data.public.public import Public
 from prade.pipeline import sample
