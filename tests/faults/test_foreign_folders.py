@@ -12,11 +12,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from prade import Budget, DataError, Level, Plan, Schema, Unit, Workload
+from prade import DataError
+from prade.core.files import MARK, locked, remove_locked
 from prade.measuring.run import measure
+from worlds.people import IN_TOWNS, TOWN_PLAN
+from worlds.processes import TESTS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there nothing is held, and nothing swept")
 SECONDS = 60
@@ -36,24 +38,20 @@ with spill_folder() as own:
 """
 
 MEASURE = """
-import pyarrow
-from prade import Budget, Ledger, Level, Plan, PradeError, Schema, Unit, Workload
-from prade.measuring.run import measure
+from prade import Ledger, PradeError, measure
+from worlds.people import IN_TOWNS, TOWN_PLAN
 
-schema = Schema.from_mbi({"a": 2})
-plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
 try:
-    Ledger("piped.ledger").open_dataset("people", Unit(1), Budget.pure(1))
+    Ledger("piped.ledger").open_dataset("people", TOWN_PLAN.unit, TOWN_PLAN.budget)
 except PradeError:
     print("refused")
-ledger = Ledger("ledger")
-ledger.open_dataset("people", Unit(1), Budget.pure(1))
-measure(plan, pyarrow.table({"a": [0, 1, 1]}), "release", ledger)
+measure(TOWN_PLAN, IN_TOWNS, "release", "ledger", cap=TOWN_PLAN.budget)
 """
 
 
 def process(code: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    settings = {"cwd": folder, "env": {**os.environ, "TMPDIR": str(folder)}, "text": True}
+    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    settings = {"cwd": folder, "env": {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": path}, "text": True}
     pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
     return subprocess.Popen([sys.executable, "-c", code, *arguments], **pipes, **settings)
 
@@ -91,38 +89,25 @@ def dead(killed: Path, tmp_path: Path) -> Path:
 # ---------------------------------------------------------------------- spill folders
 
 
-def foreign(name: str, killed: Path, place: Path) -> None:
-    """Something called like a spill folder that is not ours, or not for sure."""
-    aside = place.with_name(f"aside {name}")
-    if name == "pipe":
-        os.mkfifo(place)
-    elif name == "file":
-        place.write_text("notes")
-    elif name == "folder":
-        place.mkdir(mode=0o700)
-        (place / "notes").write_text("notes")
-    elif name == "link":
-        shutil.copytree(killed, aside)
-        place.symlink_to(aside)
-    elif name == "dangling link":
-        place.symlink_to(aside)
-    elif name == "open to others":
-        shutil.copytree(killed, place)
-        place.chmod(0o755)
-    else:
-        shutil.copytree(killed, place)
-        mark = place / ".prade-spill"
-        mark.unlink(missing_ok=True)
-        if name == "mark is a pipe":
-            os.mkfifo(mark)
-        elif name == "mark is a link":
-            mark.symlink_to(place / "rows.tmp")
-        elif name == "mark is a folder":
-            mark.mkdir()
+def marked(killed: Path, place: Path) -> Path:
+    """A copy of the killed run's folder, and its mark, which is gone."""
+    shutil.copytree(killed, place)
+    (place / ".prade-spill").unlink()
+    return place / ".prade-spill"
 
 
-FOREIGN = ["pipe", "file", "folder", "link", "dangling link", "open to others"]
-MARKS = ["no mark", "mark is a pipe", "mark is a link", "mark is a folder"]
+FOREIGN: dict[str, Callable[[Path, Path], object]] = {  # called like a spill folder, and not ours, or not for sure
+    "pipe": lambda killed, place: os.mkfifo(place),
+    "file": lambda killed, place: place.write_text("notes"),
+    "folder": lambda killed, place: (place.mkdir(mode=0o700), (place / "notes").write_text("notes")),
+    "link": lambda killed, place: place.symlink_to(shutil.copytree(killed, place.with_name("aside"))),
+    "dangling link": lambda killed, place: place.symlink_to(place.with_name("nothing")),
+    "open to others": lambda killed, place: Path(shutil.copytree(killed, place)).chmod(0o755),
+    "no mark": marked,
+    "mark is a pipe": lambda killed, place: os.mkfifo(marked(killed, place)),
+    "mark is a link": lambda killed, place: marked(killed, place).symlink_to(place / "rows.tmp"),
+    "mark is a folder": lambda killed, place: marked(killed, place).mkdir(),
+}
 
 
 def seen(folder: Path) -> list[tuple[str, int, int]]:
@@ -130,8 +115,8 @@ def seen(folder: Path) -> list[tuple[str, int, int]]:
 
 
 def test_what_is_not_ours_is_neither_waited_for_nor_removed(killed: Path, tmp_path: Path) -> None:
-    for name in FOREIGN + MARKS:
-        foreign(name, killed, tmp_path / f"prade-spill-{name}")
+    for name, make in FOREIGN.items():
+        make(killed, tmp_path / f"prade-spill-{name}")
     before = seen(tmp_path)
     shutil.copytree(killed, tmp_path / "prade-spill-zz")  # a dead run's own goes, whatever else is there
     run(SPILL, tmp_path)
@@ -164,8 +149,6 @@ def test_a_dead_runs_folder_is_removed_and_a_living_ones_is_not(dead: Path, tmp_
 
 def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_path: Path) -> None:
     """The name is given to a link after the folder was looked at: what is behind the link stays."""
-    from prade.core.files import locked, remove_locked
-
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "notes").write_text("notes")
@@ -181,17 +164,16 @@ def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_pat
 
 def test_the_mark_goes_last(dead: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A removal that breaks off leaves a folder that the next run removes."""
-    from prade.core import files as locked_folders
 
     def broken(*arguments: object, **named: object) -> None:
         raise OSError("the disk is gone")
 
-    with monkeypatch.context() as failing, locked_folders.locked(dead) as handle:
+    with monkeypatch.context() as failing, locked(dead) as handle:
         failing.setattr("shutil.rmtree", broken)
         assert handle is not None
         with pytest.raises(OSError, match="the disk is gone"):
-            locked_folders.remove_locked(dead, handle)
-    assert (dead / locked_folders.MARK).exists()
+            remove_locked(dead, handle)
+    assert (dead / MARK).exists()
     run(SPILL, tmp_path)
     assert not dead.exists()
 
@@ -199,49 +181,33 @@ def test_the_mark_goes_last(dead: Path, tmp_path: Path, monkeypatch: pytest.Monk
 # ---------------------------------------------------------------------- staging folders and ledgers
 
 
-def pipe(place: Path) -> None:
-    os.mkfifo(place)
-
-
-def link(place: Path) -> None:
-    """To a folder that looks like one that a run was about to seal."""
-    aside = place.with_name(f"aside{place.name}")
-    aside.mkdir()
-    (aside / "plan.toml").write_text("mine")
-    place.symlink_to(aside)
-
-
-def sealed_link(place: Path) -> None:
-    """To a folder of another program, which has a file of that name: beside a damaged release nothing is spent."""
-    link(place)
-    (place / "plan.toml").unlink()
-    (place / "release.json").write_text("{}")
-
-
-def sealed_by_a_pipe(place: Path) -> None:
+def folder(place: Path, **texts: str) -> Path:
+    """A folder with these files."""
     place.mkdir()
-    os.mkfifo(place / "release.json")
+    for name, text in texts.items():
+        (place / name.replace("_", ".")).write_text(text)
+    return place
 
 
-def folder_of_notes(place: Path) -> None:
-    place.mkdir()
-    (place / "plan.toml").write_text("mine")
-    (place / "notes").write_text("notes")
+def link(place: Path, **texts: str) -> None:
+    place.symlink_to(folder(place.with_name(f"aside{place.name}"), **texts))
 
 
-MAKE: list[Callable[[Path], None]] = [pipe, link, sealed_link, sealed_by_a_pipe, folder_of_notes]
+MAKE: list[Callable[[Path], object]] = [
+    os.mkfifo,
+    lambda place: link(place, plan_toml="mine"),  # as a run leaves it that was about to seal
+    lambda place: link(place, release_json="{}"),  # of another program, which has a file of that name
+    lambda place: os.mkfifo(folder(place) / "release.json"),
+    lambda place: folder(place, plan_toml="mine", notes="notes"),
+]
 
 
 def test_a_link_to_a_damaged_release_stops_the_run_and_is_left_alone(tmp_path: Path) -> None:
     """It may be of the same data set, and not on the ledger's record: whoever knows it has to move it away."""
-    place = tmp_path / f".release.{0:016x}.unfinished"
-    link(place)
-    (place / "release.json").write_text("{}")
+    link(tmp_path / f".release.{0:016x}.unfinished", plan_toml="mine", release_json="{}")
     before = seen(tmp_path)
-    schema = Schema.from_mbi({"a": 2})
-    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
     with pytest.raises(DataError, match="spends nothing next to a release that it cannot read"):
-        measure(plan, pa.table({"a": [0, 1, 1]}), tmp_path / "release", tmp_path / "ledger", cap=Budget.pure(1))
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", tmp_path / "ledger", cap=TOWN_PLAN.budget)
     assert seen(tmp_path) == before
 
 
@@ -250,9 +216,7 @@ def test_what_is_called_like_a_staging_folder_is_left_alone(tmp_path: Path) -> N
     for number, make in enumerate(MAKE):
         make(tmp_path / f".release.{number:016x}.unfinished")
     before = seen(tmp_path)
-    dead = tmp_path / f".release.{'f' * 16}.unfinished"
-    dead.mkdir()
-    (dead / "plan.toml").write_text("a dead run's")
+    dead = folder(tmp_path / f".release.{'f' * 16}.unfinished", plan_toml="a dead run's")
     (dead / ".measurements.parquet.0abc").write_text("a dead run's")
     os.mkfifo(tmp_path / "piped.ledger")
     assert run(MEASURE, tmp_path) == "refused\n"

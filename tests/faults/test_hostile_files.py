@@ -16,7 +16,6 @@ from click.testing import CliRunner
 
 from prade import Budget, Column, DataError, Level, Plan, PradeError, Release, Schema, Unit, Workload
 from prade.cli.main import UNFORESEEN, every_command
-from prade.core.errors import SchemaError
 from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
 from prade.data.public.joint import outside as outside_of
@@ -34,6 +33,7 @@ SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
 ONE = Workload.marginals(SCHEMA, ["a"])
 SEX = 'version = 1\n[[column]]\nname = "SEX"\nkind = "categorical"\nvalues = [1, 2]\n'
 DEEP = 100_000
+SQUARE = [[0, 0], [0, 1], [1, 1], [0, 0]]
 
 
 def case(value):
@@ -46,12 +46,26 @@ def plan_with(budget=None, unit=None, levels=None, schema=SCHEMA, groups=None):
     return Plan("survey", schema, budget or Budget.pure(1), unit or Unit(1), given, groups)
 
 
-# ---------------------------------------------------------------- schemas
+# ---------------------------------------------------------------- texts
+
+PLAN = plan_with(levels=[Level((), ONE, total=0)]).to_toml()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def edited(old, new):
+    assert old in PLAN
+    return PLAN.replace(old, new)
+
+
+def collection(*features):
+    return json.dumps({"features": list(features)})
+
+
+def feature(coordinates, kind="Polygon", **properties):
+    return {"properties": properties or {"g": 0}, "geometry": {"type": kind, "coordinates": coordinates}}
+
+
+TEXTS = {
+    ".toml": [
         f"x = {'[' * DEEP}{']' * DEEP}",
         f"{'a.' * 30_000}a = 1",  # the parser's time grows with the square of that
         "'a'. " * 30_000 + "b = 1",
@@ -64,19 +78,7 @@ def plan_with(budget=None, unit=None, levels=None, schema=SCHEMA, groups=None):
         "version = 1\ncolumn = [[1]]",
         "version = 1\n[column]\nname = 3",
     ],
-    ids=case,
-)
-def test_a_schema_in_hostile_toml(tmp_path, text):
-    (tmp_path / "a.toml").write_text(text)
-    start = time.monotonic()
-    with pytest.raises(SchemaError):
-        Schema.load(tmp_path / "a.toml")
-    assert time.monotonic() - start < 2
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    ".json": [
         '{"a":' * DEEP + "1" + "}" * DEEP,
         '{"a": 1000000000000}',  # values that would fill the memory
         '{"schema": {"A": {"values": ["\\udfff"]}}}',
@@ -88,12 +90,45 @@ def test_a_schema_in_hostile_toml(tmp_path, text):
         '{"schema": {"A": {"values": [[1], [2]]}}}',
         "{}",
     ],
-    ids=case,
-)
-def test_a_schema_in_hostile_json(tmp_path, text):
-    (tmp_path / "a.json").write_text(text)
-    with pytest.raises(SchemaError):
-        Schema.load(tmp_path / "a.json").fingerprint()
+    ".plan": [
+        edited('epsilon = "1"', f'epsilon = "1/{"7" * 4000}"'),
+        edited('epsilon = "1"', 'epsilon = "1e-290"'),
+        edited("max_rows = 1", f"max_rows = 0x{'f' * 4000}"),
+        edited('total = "0"', f'total = "1/{"7" * 4000}"'),
+        edited('parts = ["a"]', f"parts = {'[' * 2000}{']' * 2000}"),
+        edited('parts = ["a"]', 'parts = [{columns = ["a"], cells = [0, 99999999999999999999], labels = ["x", "y"]}]'),
+        edited("[budget]", f"{'a.' * 30_000}a = 1\n[budget]"),
+        edited("by = []", "by = [[]]"),
+    ],
+    ".geojson": [
+        '{"features": ' + "[" * DEEP,
+        collection({"properties": {"g": 0}, "geometry": {"coordinates": [SQUARE]}}),
+        collection({"properties": [0], "geometry": {"type": "Polygon", "coordinates": [SQUARE]}}),
+        collection(feature([SQUARE], ["Polygon"])),
+        collection(feature([["01"]])),
+        collection(feature(SQUARE)),
+        collection(feature([[[1e308, 1], [-1e308, 1], [0, 1e308]]])),
+        collection(feature([[[10**400, 1]]])),
+        collection(feature([SQUARE], g="\ud800")),
+        '{"features": [{"geometry": {"type": "Polygon", "coordinates": [[[NaN, 1]]]}, "properties": {"g": 0}}]}',
+        '{"features": {"0": 1}}',
+    ],
+}
+READERS = {
+    ".toml": lambda path: Schema.load(path),
+    ".json": lambda path: Schema.load(path).fingerprint(),
+    ".plan": lambda path: Plan.from_toml(path.read_text()).describe(),
+    ".geojson": lambda path: outlines(path, [Groups.of({"g": [0, 1]}).level(["g"])]),
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in TEXTS.items() for text in texts], ids=case)
+def test_a_hostile_text_is_refused_soon(tmp_path, kind, text):
+    (tmp_path / f"a{kind}").write_text(text)
+    start = time.monotonic()
+    with pytest.raises(PradeError):
+        READERS[kind](tmp_path / f"a{kind}")
+    assert time.monotonic() - start < 2
 
 
 def test_a_mark_of_the_byte_order_is_passed_over(tmp_path):
@@ -112,24 +147,40 @@ def test_paths_that_are_none(tmp_path, monkeypatch, read, name):
         read(name)
 
 
+def test_a_group_without_points_has_no_outline(tmp_path):
+    (tmp_path / "a.json").write_text(collection(feature([SQUARE], g=0), feature([], g=1), feature([[], SQUARE], g=2)))
+    found = outlines(tmp_path / "a.json", [Groups.of({"g": [0, 1, 2]}).level(["g"])])
+    assert sorted(found.paths) == [0, 2]
+
+
+# ---------------------------------------------------------------- values
+
+
+def column(kind, **given):
+    return lambda: Schema([Column("A", kind, **given)]).fingerprint()
+
+
 @pytest.mark.parametrize(
-    "given",
+    "act",
     [
-        {"kind": "numeric", "edges": [1, 10**400]},
-        {"kind": "numeric", "edges": [1e9], "dates": True},
-        {"kind": "numeric", "edges": [1], "min": -(10**10), "dates": True},
-        {"kind": "categorical", "values": [0.5, 10**400]},
-        {"kind": "categorical", "values": ["a", "\ud800"]},
-        {"kind": "categorical", "values": ["a"], "name": "\udc80"},
+        column("numeric", edges=[1, 10**400]),
+        column("numeric", edges=[1e9], dates=True),
+        column("numeric", edges=[1], min=-(10**10), dates=True),
+        column("categorical", values=[0.5, 10**400]),
+        column("categorical", values=["a", "\ud800"]),
+        lambda: Schema([Column("\udc80", "categorical", values=["a"])]).fingerprint(),
+        *(
+            partial(exact, value, "epsilon")
+            for value in ("9" * 4250, "1/" + "9" * 4250, 10**5000, "1." + "1" * 4250, "9" * 5000, "1/0", "²")
+        ),
+        *(partial(kind.from_dict, values) for kind in (Budget, Unit) for values in ("pure", None, [1], 3)),
+        lambda: Settings(n0=float("inf")),
     ],
     ids=case,
 )
-def test_a_column_of_numbers_and_names_that_no_file_holds(given):
-    with pytest.raises(SchemaError):
-        Schema([Column(**{"name": "A", **given})]).fingerprint()
-
-
-# ---------------------------------------------------------------- plans and numbers
+def test_values_that_no_file_holds_are_refused(act):
+    with pytest.raises(PradeError):
+        act()
 
 
 @pytest.mark.parametrize(
@@ -156,102 +207,16 @@ def test_more_counts_than_memory():
         plan_with(schema=wide, levels=levels, groups={"g": list(range(1000))})
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        ('epsilon = "1"', f'epsilon = "1/{"7" * 4000}"'),
-        ('epsilon = "1"', 'epsilon = "1e-290"'),
-        ("max_rows = 1", f"max_rows = 0x{'f' * 4000}"),
-        ('total = "0"', f'total = "1/{"7" * 4000}"'),
-        ('parts = ["a"]', f"parts = {'[' * 2000}{']' * 2000}"),
-        ('parts = ["a"]', 'parts = [{columns = ["a"], cells = [0, 99999999999999999999], labels = ["x", "y"]}]'),
-        ("[budget]", f"{'a.' * 30_000}a = 1\n[budget]"),
-        ("by = []", "by = [[]]"),
-    ],
-    ids=case,
-)
-def test_a_hostile_plan(edit):
-    text = plan_with(levels=[Level((), ONE, total=0)]).to_toml()
-    assert edit[0] in text
-    start = time.monotonic()
-    with pytest.raises(PradeError):
-        Plan.from_toml(text.replace(*edit)).describe()
-    assert time.monotonic() - start < 2
-
-
-@pytest.mark.parametrize(
-    "value", ["9" * 4250, "1/" + "9" * 4250, 10**5000, "1." + "1" * 4250, "9" * 5000, "1/0", "²"], ids=case
-)
-def test_numbers_that_cannot_be_written_out(value):
-    with pytest.raises(PradeError):
-        exact(value, "epsilon")
-
-
-@pytest.mark.parametrize("values", ["pure", None, [1], 3])
-def test_budgets_and_units_that_are_no_tables(values):
-    with pytest.raises(PradeError):
-        Budget.from_dict(values)
-    with pytest.raises(PradeError):
-        Unit.from_dict(values)
-
-
-def test_a_weight_without_end():
-    with pytest.raises(PradeError, match="positive number"):
-        Settings(n0=float("inf"))
-
-
 def test_an_epsilon_beyond_all_numbers_has_a_meaning():
     assert "by at most a factor of 10^435" in meaning(Budget.pure(1000))
 
 
-@pytest.mark.parametrize("pairs", ["²", "٣", "9" * 5000, "", "1.5"])
+@pytest.mark.parametrize("pairs", ["²", "٣", "9" * 5000, "", "1.5"], ids=case)
 def test_options_that_only_look_like_numbers(tmp_path, monkeypatch, pairs):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(every_command(), ["score", "a", "b", "--schema", "c", "--by", "d", "--pairs", pairs])
     assert UNFORESEEN not in done.output
     assert done.exit_code == 2
-
-
-# ---------------------------------------------------------------- outlines
-
-SQUARE = [[0, 0], [0, 1], [1, 1], [0, 0]]
-
-
-def collection(*features):
-    return json.dumps({"features": list(features)})
-
-
-def feature(coordinates, kind="Polygon", **properties):
-    return {"properties": properties or {"g": 0}, "geometry": {"type": kind, "coordinates": coordinates}}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"features": ' + "[" * DEEP,
-        collection({"properties": {"g": 0}, "geometry": {"coordinates": [SQUARE]}}),
-        collection({"properties": [0], "geometry": {"type": "Polygon", "coordinates": [SQUARE]}}),
-        collection({"properties": {"g": 0}, "geometry": {"type": ["Polygon"], "coordinates": [SQUARE]}}),
-        collection(feature([["01"]])),
-        collection(feature(SQUARE)),
-        collection(feature([[[1e308, 1], [-1e308, 1], [0, 1e308]]])),
-        collection(feature([[[10**400, 1]]])),
-        collection(feature([SQUARE], g="\ud800")),
-        '{"features": [{"geometry": {"type": "Polygon", "coordinates": [[[NaN, 1]]]}, "properties": {"g": 0}}]}',
-        '{"features": {"0": 1}}',
-    ],
-    ids=case,
-)
-def test_hostile_outlines(tmp_path, text):
-    (tmp_path / "a.json").write_text(text)
-    with pytest.raises(DataError):
-        outlines(tmp_path / "a.json", [Groups.of({"g": [0, 1]}).level(["g"])])
-
-
-def test_a_group_without_points_has_no_outline(tmp_path):
-    (tmp_path / "a.json").write_text(collection(feature([SQUARE], g=0), feature([], g=1), feature([[], SQUARE], g=2)))
-    found = outlines(tmp_path / "a.json", [Groups.of({"g": [0, 1, 2]}).level(["g"])])
-    assert sorted(found.paths) == [0, 2]
 
 
 # ---------------------------------------------------------------- releases
@@ -265,28 +230,24 @@ def folder(tmp_path):
     return write_folder(tmp_path, plan, noisy)
 
 
+SEALED = {  # files with a seal but without sense
+    "release.json": [{}, {"format": "1"}, {"format": None}, {"format": 1}, {"format": 1, "files": []}],
+    "ledger.json": [{}, {"account": 3}, {"account": [1, 2]}, {"account": {"a": 1}}],
+}
+HARDLY_JSON = ["[" * DEEP, '{"seal": ' + "1" * 5000 + "}", '{"seal": {"a": []}}', "\ud83d"]
+
+
 @pytest.mark.parametrize(
-    "content",
-    [{}, {"format": "1"}, {"format": None}, {"format": 1}, {"format": 1, "files": []}, {"format": 1, "files": {}}],
+    ("name", "text"),
+    [
+        *((name, sealed_text(content)) for name, contents in SEALED.items() for content in contents),
+        *(("release.json", text) for text in HARDLY_JSON),
+    ],
     ids=case,
 )
-def test_a_manifest_with_a_seal_but_without_sense(folder, content):
-    (folder / "release.json").write_text(sealed_text(content))
-    with pytest.raises(DataError, match=r"release\.json is damaged"):
-        Release.load(folder)
-
-
-@pytest.mark.parametrize("text", ["[" * DEEP, '{"seal": ' + "1" * 5000 + "}", '{"seal": {"a": []}}', "\ud83d"])
-def test_a_manifest_that_is_hardly_json(folder, text):
-    (folder / "release.json").write_text(text, errors="surrogatepass")
-    with pytest.raises(DataError, match=r"release\.json is damaged"):
-        Release.load(folder)
-
-
-@pytest.mark.parametrize("content", [{}, {"account": 3}, {"account": [1, 2]}, {"account": {"a": 1}}], ids=case)
-def test_an_account_with_a_seal_but_without_words(folder, content):
-    (folder / "ledger.json").write_text(sealed_text(content))
-    with pytest.raises(DataError, match=r"ledger\.json is damaged"):
+def test_a_manifest_or_an_account_without_sense(folder, name, text):
+    (folder / name).write_text(text, errors="surrogatepass")
+    with pytest.raises(DataError, match=rf"{name} is damaged"):
         Release.load(folder).account()
 
 
@@ -429,7 +390,7 @@ def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
     bomb.write_bytes(gzip.compress(b"A\n" + b"1" * 2**24, 9))
     with pytest.raises(DataError, match="contains a group twice"):
         Groups.of(dull)
-    with pytest.raises(DataError, match="decompresses to more than 200 times its size"):
+    with pytest.raises(DataError, match="200 times its size"):
         Groups.of(bomb)
     dull.write_bytes(dull.read_bytes()[:-20])
     with pytest.raises(DataError, match="well-formed"):

@@ -3,7 +3,6 @@
 import gzip
 import logging
 import os
-import shutil
 import sqlite3
 import sys
 import tempfile
@@ -132,22 +131,6 @@ def test_lines_inside_a_quoted_cell_are_no_rows(name, size, tmp_path):
     (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
     found = counted(CsvFile(tmp_path / name, line_breaks=True), SCHEMA["AGE"])
     assert found[0, [0, 2]].tolist() == [1, before + 5000]
-
-
-def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with spill_folder() as made:
-        left = made.with_name("prade-spill-left")
-        shutil.copytree(made, left)  # with the mark; nobody holds it
-    (left / "rows.tmp").write_text("private")
-    with spill_folder():
-        own = {path.name for path in tmp_path.iterdir()}
-        assert len(own) == 1
-        assert left.name not in own
-        with spill_folder():  # leaves the living one's folder alone
-            assert own < {path.name for path in tmp_path.iterdir()}
-        assert own == {path.name for path in tmp_path.iterdir()}
-    assert list(tmp_path.iterdir()) == []
 
 
 def sweep_at(moment, monkeypatch):
