@@ -124,81 +124,59 @@ class Line:
             end.close()
 
 
-def broke_off(error: DataError, ledger: Ledger, kinds: list[str], *, reading: bool = True) -> None:
-    """Nothing was released, and the ledger has a trace of each run that began to read; of errors, their kinds alone.
-
-    `reading` says whether this one did: connecting reads no row, so the driver's message may be shown.
-    """
-    silent = "its own message is not shown because it may quote private rows"
-    assert (silent in str(error)) == reading
-    for word in ("terminating", "administrator", "server closed", "COPY", "slow\n"):
-        assert word not in str(error)
-        assert word.encode() not in ledger.path.read_bytes()
-    assert error.__context__ is None
-    assert error.__cause__ is None
-    (entry,) = ledger.entries("people")
-    assert (entry.state, entry.drawn) == ("failed", False)
-    assert [(each.stage, each.kind) for each in entry.failures] == [("count", kind) for kind in kinds]
-    assert ledger.remaining("people") == Budget.pure(0)
-    assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.ledger"]
+FAULTS = {  # what happens in mid query, and the kind of the error that is recorded
+    "the backend is ended": "AdminShutdown",
+    "the line is cut": "OperationalError",
+    "interrupt": "KeyboardInterrupt",
+}
 
 
-def finishes(url: str, ledger: Ledger) -> None:
-    place = ledger.path.with_name("release")
-    release = measure(PLAN, url, place, ledger)
-    assert release.noisy[-1][0].shape == (2, 3)
-    assert [entry.state for entry in ledger.entries("people")] == ["committed"]
-    with pytest.raises(BudgetError):
-        measure(PLAN, url, place.with_name("second"), ledger, again=True)
-
-
-def test_a_backend_that_is_ended_in_mid_query(slow_url: str, postgres_url: str, ledger: Ledger) -> None:
-    with (
-        slowly(postgres_url),
-        in_mid_query(postgres_url, lambda backend: end(postgres_url, backend)) as ended,
-        pytest.raises(DataError) as caught,
-    ):
-        measure(PLAN, slow_url, ledger.path.with_name("release"), ledger)
-    assert ended, "the query was over before it could be broken off"
-    broke_off(caught.value, ledger, ["AdminShutdown"])
-    finishes(slow_url, ledger)
-
-
-def test_a_line_that_is_cut_in_mid_query(slow_url: str, postgres_url: str, ledger: Ledger) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_run_that_is_broken_off_in_mid_query(slow_url: str, postgres_url: str, ledger: Ledger, fault: str) -> None:
+    """Nothing is released, the entry says no more than the kind of the error, and the next run goes on with it."""
     server = urlsplit(postgres_url)
     assert server.hostname is not None
     assert server.port is not None
-    line = Line(server.hostname, server.port)
+    line, place = Line(server.hostname, server.port), ledger.path.with_name("release")
     through = slow_url.replace(f":{server.port}/", f":{line.port}/")
-    place = ledger.path.with_name("release")
+
+    def act(backend: int) -> None:
+        if fault == "interrupt":
+            signal.raise_signal(signal.SIGINT)
+        elif fault == "the line is cut":
+            line.cut()
+        else:
+            end(postgres_url, backend)
+
     with (
         slowly(postgres_url),
-        in_mid_query(postgres_url, lambda _: line.cut()) as cut,
-        pytest.raises(DataError) as caught,
+        in_mid_query(postgres_url, act) as backends,
+        pytest.raises((DataError, KeyboardInterrupt)) as caught,
     ):
         measure(PLAN, through, place, ledger)
-    assert cut, "the query was over before it could be broken off"
-    end(postgres_url, cut[0])  # which has not noticed
-    broke_off(caught.value, ledger, ["OperationalError"])
-    with pytest.raises(DataError, match="connecting to the postgres table 'slow' failed") as caught:
-        measure(PLAN, through, place, ledger)
-    broke_off(caught.value, ledger, ["OperationalError"], reading=False)
-    finishes(slow_url, ledger)
-
-
-def test_an_interrupt_in_mid_query(slow_url: str, postgres_url: str, ledger: Ledger) -> None:
-    """Ctrl-C ends the query soon, the entry says what it was, and the same plan and folder go on with it."""
-    with (
-        slowly(postgres_url),
-        in_mid_query(postgres_url, lambda _: signal.raise_signal(signal.SIGINT)) as interrupted,
-        pytest.raises(KeyboardInterrupt, match="goes on without paying again"),
-    ):
-        measure(PLAN, slow_url, ledger.path.with_name("release"), ledger)
-    assert interrupted, "the query was over before it could be broken off"
+    assert backends, "the query was over before it could be broken off"
+    silent = "its own message is not shown because it may quote private rows"
+    message = "\n".join([str(caught.value), *caught.value.__notes__])
+    assert (silent in message) == (fault != "interrupt")
+    assert "goes on without paying again" in message
+    for word in ("terminating", "administrator", "server closed", "COPY", "slow\n"):
+        assert word not in message
+        assert word.encode() not in ledger.path.read_bytes()
+    if fault == "the line is cut":
+        end(postgres_url, backends[0])  # which has not noticed
+        with pytest.raises(DataError, match="connecting to the postgres table 'slow' failed"):  # no row is read
+            measure(PLAN, through, place, ledger)
+    if fault != "interrupt":
+        assert caught.value.__context__ is None
+        assert caught.value.__cause__ is None
+    line.cut()
     (entry,) = ledger.entries("people")
     assert (entry.state, entry.drawn) == ("failed", False)
-    assert [(each.stage, each.kind) for each in entry.failures] == [("count", "KeyboardInterrupt")]
+    assert [(each.stage, each.kind) for each in entry.failures] == [("count", FAULTS[fault])]
+    assert ledger.remaining("people") == Budget.pure(0)
     assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.ledger"]
-    finishes(slow_url, ledger)
+    assert measure(PLAN, slow_url, place, ledger).noisy[-1][0].shape == (2, 3)
     (entry,) = ledger.entries("people")
-    assert len(entry.resumed) == 1
+    assert (entry.state, len(entry.resumed)) == ("committed", 1)
+    with pytest.raises(BudgetError):
+        measure(PLAN, slow_url, place.with_name("second"), ledger, again=True)
