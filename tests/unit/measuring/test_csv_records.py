@@ -3,7 +3,6 @@
 import csv
 import datetime
 import io
-import sqlite3
 from collections import Counter
 
 import numpy as np
@@ -15,13 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import prade
-from prade import Budget, Column, CsvFile, Ledger, Level, Plan, Schema, Unit, Workload
+from prade import Column, CsvFile, Level, Schema, Unit, Workload, measure
 from prade.core.errors import DataError
 from prade.data.read.csv import CsvFormat
 from prade.measuring.source import count, open_source
 from prade.measuring.streams import csv_stream
 from prade.queries.parts import Marginal
+from worlds.counting import counted, sqlite_file
+from worlds.plans import ledger_for, plan_of
 
 NAMES = ["A", "B", "C"]
 NOT_TEXT = "\ufffd"
@@ -111,13 +111,7 @@ def bytes_everywhere(delimiter):
 
 @pytest.mark.parametrize(
     ("encoding", "delimiter"),
-    [
-        ("utf-8", ","),
-        ("utf-8", "\t"),
-        ("latin-1", ";"),
-        ("shift_jis", ";"),
-        ("gbk", ","),
-    ],
+    [("utf-8", ","), ("utf-8", "\t"), ("latin-1", ";"), ("shift_jis", ";"), ("gbk", ",")],
 )
 def test_every_byte_in_every_position_is_one_record(encoding, delimiter, tmp_path):
     content = bytes_everywhere(delimiter)
@@ -247,14 +241,14 @@ def latin_1_file(path):
     path.write_bytes("\n".join([*lines, ""]).encode("latin-1"))
 
 
-def test_a_latin_1_file_loses_no_row(tmp_path):
+@pytest.mark.parametrize(
+    ("encoding", "expected"), [("latin-1", [462, 461, 461, 4654, 0]), ("utf-8", [0, 0, 0, 4654, 1384])]
+)
+def test_a_latin_1_file_loses_no_row(encoding, expected, tmp_path):
+    """Nor does a wrong declaration lose one."""
     latin_1_file(tmp_path / "private.csv")
-    schema = Schema([Column("TOWN", "categorical", values=(*TOWNS, "Bern"), missing=True)])
-    parts = [Marginal.of(schema, ["TOWN"])]
-    with open_source(CsvFile(tmp_path / "private.csv", encoding="latin-1", delimiter=";")) as source:
-        assert count(source, schema, parts)[0].tolist() == [[462, 461, 461, 4654, 0]]
-    with open_source(CsvFile(tmp_path / "private.csv", delimiter=";")) as source:  # a wrong declaration loses none
-        assert count(source, schema, parts)[0].tolist() == [[0, 0, 0, 4654, 1384]]
+    column = Column("TOWN", "categorical", values=(*TOWNS, "Bern"), missing=True)
+    assert counted(CsvFile(tmp_path / "private.csv", encoding, ";"), column).tolist() == [expected]
 
 
 # ---------------------------------------------------------------------- errors before anything is spent
@@ -273,13 +267,12 @@ def test_a_latin_1_file_loses_no_row(tmp_path):
 def test_a_header_in_another_format_is_refused_before_anything_is_spent(content, words, tmp_path):
     (tmp_path / "private.csv").write_bytes(content)
     schema = Schema([Column("A", "categorical", values=("1", "2"))])
-    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    ledger = Ledger(tmp_path / "ledger")
-    ledger.open_dataset("people", plan.unit, cap=Budget.pure(1))
+    plan = plan_of(schema, Level((), Workload.all_marginals(schema, 1)))
+    ledger = ledger_for(plan, tmp_path / "ledger")
     with pytest.raises(DataError, match=words) as caught:
-        prade.measure(plan, tmp_path / "private.csv", tmp_path / "release", ledger)
+        measure(plan, tmp_path / "private.csv", tmp_path / "release", ledger)
     assert caught.value.__notes__ == ["In this run nothing was spent"]
-    assert ledger.remaining("people") == Budget.pure(1)
+    assert ledger.entries("survey") == []
 
 
 def test_rows_are_never_looked_at_to_find_the_format(tmp_path):
@@ -303,12 +296,8 @@ def surrogates(cells):
 
 
 def sqlite_rows(folder):
-    with sqlite3.connect(folder / "rows.sqlite") as database:
-        database.execute("CREATE TABLE people (X TEXT, ID TEXT)")
-        values = list(zip(ODD, PERSONS, strict=True))
-        database.executemany("INSERT INTO people VALUES (CAST(? AS TEXT), CAST(? AS TEXT))", values)
-    database.close()
-    return f"sqlite://{folder / 'rows.sqlite'}/people"
+    change = "UPDATE people SET X = CAST(X AS TEXT), ID = CAST(ID AS TEXT)"
+    return sqlite_file(folder / "rows.sqlite", "X TEXT, ID TEXT", zip(ODD, PERSONS, strict=True), change)
 
 
 def parquet_rows(folder):
@@ -348,9 +337,7 @@ def csv_rows(folder):
     ids=["texts", "texts, another policy", "numbers", "dates", "truths"],
 )
 def test_text_that_is_not_unicode_follows_its_columns_policy(made, column, expected, tmp_path):
-    schema = Schema([column])
-    part = Marginal.of(schema, ["X"])
-    with open_source(made(tmp_path)) as source:
-        assert count(source, schema, [part])[0].tolist() == [expected]
-        # Bytes that differ are different persons.
-        assert count(source, schema, [part], None, Unit(1, person_id="ID"))[0].sum() == len(PERSONS)
+    private = made(tmp_path)
+    assert counted(private, column).tolist() == [expected]
+    # Bytes that differ are different persons.
+    assert counted(private, column, None, Unit(1, person_id="ID")).sum() == len(PERSONS)

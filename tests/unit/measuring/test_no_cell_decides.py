@@ -1,7 +1,6 @@
 """One person's cell decided how everybody else's rows were read: the cases in which it did, one by one."""
 
 import datetime
-import sqlite3
 
 import numpy as np
 import pandas as pd
@@ -11,52 +10,45 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Column, Schema, Unit
+from prade import Column, Unit
 from prade.core.errors import DataError
 from prade.data.read.cells import object_cells, texts_of
 from prade.data.read.coding import exact_ids
-from prade.measuring.source import count, open_source
-from prade.queries.parts import Marginal
+from worlds.counting import counted, sqlite_file
 
 HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
 MOMENT = datetime.datetime
 
 
-def counts(column, private):
-    schema = Schema([column])
-    with open_source(private) as source:
-        return count(source, schema, [Marginal.of(schema, [column.name])])[0][0]
+ONE = Unit(1, person_id="ID")
 
 
 def change(column, before, after):
     """How far the counts of two tables are apart."""
-    return int(np.abs(counts(column, after) - counts(column, before)).sum())
+    return int(np.abs(counted(after, column) - counted(before, column)).sum())
 
 
-def parquet_of(folder, **tables):
+def parquet_of(folder, *tables):
     folder.mkdir()
-    for name, table in tables.items():
-        pq.write_table(
-            table if isinstance(table, pa.Table) else pa.Table.from_pandas(table), folder / f"{name}.parquet"
-        )
+    for number, table in enumerate(tables):
+        pq.write_table(table, folder / f"{number}.parquet")
     return str(folder / "*.parquet")
 
 
 def test_a_missing_value_in_one_file_does_not_round_the_numbers_of_the_next(tmp_path):
     """The first file's type was imposed on all others: 37.5 became 38, unless a value of that file was missing."""
-    others = pd.DataFrame({"HOURS": [37.5] * 1000})
-    before = parquet_of(tmp_path / "before", y2020=pd.DataFrame({"HOURS": [40, 40, 10]}), y2021=others)
-    after = parquet_of(tmp_path / "after", y2020=pd.DataFrame({"HOURS": [40, 40, 10, None]}), y2021=others)
-    assert counts(HOURS, before).tolist() == [1, 1000, 2, 0, 0]
-    assert counts(HOURS, after).tolist() == [1, 1000, 2, 0, 1]
+    first, others = {"HOURS": [40, 40, 10]}, pa.table({"HOURS": [37.5] * 1000})
+    before = parquet_of(tmp_path / "before", pa.table(first), others)
+    after = parquet_of(tmp_path / "after", pa.table({"HOURS": [40.0, 40.0, 10.0, None]}), others)
+    assert counted(before, HOURS).tolist() == [[1, 1000, 2, 0, 0]]
+    assert counted(after, HOURS).tolist() == [[1, 1000, 2, 0, 1]]
 
 
 @pytest.mark.parametrize("large", [100, 300])
 def test_a_number_that_a_narrower_file_could_not_hold_is_counted(large, tmp_path):
-    narrow, wide = (
-        pa.table({"HOURS": pa.array(cells, kind)}) for cells, kind in (([1], pa.int8()), ([large], pa.int64()))
-    )
-    assert counts(HOURS, parquet_of(tmp_path / "files", a=narrow, b=wide)).tolist() == [1, 0, 0, 1, 0]
+    kinds = (([1], pa.int8()), ([large], pa.int64()))
+    files = [pa.table({"HOURS": pa.array(cells, kind)}) for cells, kind in kinds]
+    assert counted(parquet_of(tmp_path / "files", *files), HOURS).tolist() == [[1, 0, 0, 1, 0]]
 
 
 BOTH_TRUTHS = Column("X", "categorical", values=(0, 1), missing=True)
@@ -127,10 +119,10 @@ def test_an_object_that_fails_when_it_is_looked_at_is_one_cell(odd):
 def test_no_type_of_a_file_makes_a_run_fail(cells, column, tmp_path):
     """Types follow rows: a column is of the type null only as long as nobody has a value."""
     pq.write_table(pa.table({"X": cells}), tmp_path / "rows.parquet")
-    found = counts(column, tmp_path / "rows.parquet")
+    found = counted(tmp_path / "rows.parquet", column)
     assert found.sum() == 3
     if column.missing:
-        assert found[-1] >= cells.null_count
+        assert found[0, -1] >= cells.null_count
 
 
 DURATION = pd.Timedelta(days=1)
@@ -144,40 +136,28 @@ def test_rows_of_every_batch_count_once(batch):
     table = pd.DataFrame({"HOURS": pd.Series(cells.tolist(), dtype=object), "ID": [str(each) for each in range(rows)]})
     table["PLACE"] = pd.Series([bool(each % 2) for each in range(rows)], dtype=object)
     expected = np.bincount(np.searchsorted([20, 38, 60], cells, side="right"), minlength=5)
-    schema = Schema([HOURS])
-    with open_source(table, rows_per_batch=batch) as source:
-        (found,) = count(source, schema, [Marginal.of(schema, ["HOURS"])], None, Unit(1, person_id="ID"))
-        (by_place,) = count(source, schema, [Marginal.of(schema, ["HOURS"])], {"PLACE": [True, False]})
-    assert found[0].tolist() == expected.tolist()
+    assert counted(table, HOURS, None, ONE, rows_per_batch=batch).tolist() == [expected.tolist()]
+    by_place = counted(table, HOURS, {"PLACE": [True, False]}, rows_per_batch=batch)
     assert by_place.sum(axis=1).tolist() == [rows // 2, rows - rows // 2]
 
 
 def test_python_objects_of_polars_are_not_read_as_addresses():
     ids = ["".join(["per", "son"]) for _ in range(50)]  # equal, and each an object of its own
     table = pl.DataFrame({"HOURS": pl.Series([3, 30.0] * 25, dtype=pl.Object), "ID": pl.Series(ids, dtype=pl.Object)})
-    schema = Schema([HOURS])
-    with open_source(table) as source:
-        assert count(source, schema, [Marginal.of(schema, ["HOURS"])], None, Unit(1, person_id="ID"))[0].sum() == 1
-        assert count(source, schema, [Marginal.of(schema, ["HOURS"])])[0].tolist() == [[25, 25, 0, 0, 0]]
+    assert counted(table, HOURS, None, ONE).sum() == 1
+    assert counted(table, HOURS).tolist() == [[25, 25, 0, 0, 0]]
 
 
 def test_groups_beyond_doubles_are_refused_by_their_list_alone():
-    schema = Schema([HOURS])
     for cells in ([2**53 + 1, 2**53 + 3], [2**53 + 1, None]):
-        with (
-            open_source(pd.DataFrame({"HOURS": [1, 1], "BLOCK": cells})) as source,
-            pytest.raises(DataError, match="BLOCK"),
-        ):
-            count(source, schema, [Marginal.of(schema, ["HOURS"])], {"BLOCK": [2**53 + 1, 2**53 + 3]})
+        with pytest.raises(DataError, match="BLOCK"):
+            counted(pd.DataFrame({"HOURS": [1, 1], "BLOCK": cells}), HOURS, {"BLOCK": [2**53 + 1, 2**53 + 3]})
 
 
 def test_an_id_that_cannot_be_one_is_none_whatever_the_column():
-    schema = Schema([HOURS])
     for ids in ([DURATION] * 9, [*[DURATION] * 9, "x"], [pd.Period("2020-01")] * 9, [(1,)] * 9):
         table = pd.DataFrame({"HOURS": [3] * len(ids), "ID": ids})
-        with open_source(table) as source:
-            found = count(source, schema, [Marginal.of(schema, ["HOURS"])], None, Unit(5, person_id="ID"))[0]
-        assert found.sum() == ids.count("x")
+        assert counted(table, HOURS, None, Unit(5, person_id="ID")).sum() == ids.count("x")
 
 
 @pytest.mark.parametrize(
@@ -197,27 +177,19 @@ def test_an_id_that_cannot_be_one_is_none_whatever_the_column():
 def test_a_wrapped_column_counts_like_a_plain_one(wrap):
     """A dictionary of just as many values as its indices can tell apart failed, and others counted as nothing."""
     cells = [str(number) for number in range(256)]
-    schema = Schema([HOURS])
     table = pa.table({"HOURS": wrap(cells), "ID": wrap(cells)})
-    with open_source(table) as source:
-        (found,) = count(source, schema, [Marginal.of(schema, ["HOURS"])], None, Unit(1, person_id="ID"))
-    assert found[0].tolist() == [20, 18, 22, 196, 0]
+    assert counted(table, HOURS, None, ONE).tolist() == [[20, 18, 22, 196, 0]]
 
 
 def test_a_csv_file_is_one_file_whatever_its_name(tmp_path):
     """Its name was taken for a pattern of files, and the names of its folders for columns."""
     (tmp_path / "c0=5").mkdir()
-    for name, cells in (
-        ("part[1].csv", "3"),
-        ("part1.csv", "50"),
-        ("a*.csv", "3"),
-        ("ab.csv", "30"),
-        ("c0=5/x.csv", "3"),
-    ):
-        (tmp_path / name).write_text(f"HOURS\n{cells}\n")
-    assert counts(HOURS, tmp_path / "part[1].csv").tolist() == [1, 0, 0, 0, 0]
-    assert counts(HOURS, [tmp_path / "a*.csv", tmp_path / "ab.csv"]).tolist() == [1, 1, 0, 0, 0]
-    assert counts(HOURS, tmp_path / "c0=5" / "x.csv").tolist() == [1, 0, 0, 0, 0]
+    cells = {"part[1].csv": 3, "part1.csv": 50, "a*.csv": 3, "ab.csv": 30, "c0=5/x.csv": 3}
+    for name, cell in cells.items():
+        (tmp_path / name).write_text(f"HOURS\n{cell}\n")
+    assert counted(tmp_path / "part[1].csv", HOURS).tolist() == [[1, 0, 0, 0, 0]]
+    assert counted([tmp_path / "a*.csv", tmp_path / "ab.csv"], HOURS).tolist() == [[1, 1, 0, 0, 0]]
+    assert counted(tmp_path / "c0=5" / "x.csv", HOURS).tolist() == [[1, 0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize(
@@ -227,14 +199,10 @@ def test_a_csv_file_is_one_file_whatever_its_name(tmp_path):
 )
 def test_no_type_of_a_groups_or_persons_column_makes_a_run_fail(cells, tmp_path):
     """A cell of such a type is in no listed group, and belongs to nobody."""
-    schema = Schema([Column("AGE", "numeric", edges=(18,)), Column("TOWN", "group")])
-    part = Marginal.of(schema, ["AGE"])
-    rows = {"AGE": [1, 20, 30], "TOWN": ["a", "b", "a"], "PERSON": [1, 2, 3]}
-    for name in ("TOWN", "PERSON"):
+    rows = {"HOURS": [1, 20, 30], "TOWN": ["a", "b", "a"], "ID": [1, 2, 3]}
+    for name in ("TOWN", "ID"):
         pq.write_table(pa.table({**rows, name: cells}), tmp_path / "rows.parquet")
-        with open_source(tmp_path / "rows.parquet") as source:
-            (found,) = count(source, schema, [part], {"TOWN": ["a", "b"]}, Unit(1, person_id="PERSON"))
-        assert found.sum() == 0
+        assert counted(tmp_path / "rows.parquet", HOURS, {"TOWN": ["a", "b"]}, ONE).sum() == 0
 
 
 @pytest.mark.parametrize(
@@ -250,10 +218,8 @@ def test_a_person_is_the_same_whatever_type_the_id_has(ids, persons):
     """As numbers, and as numbers among texts; exactly, however many digits there are."""
     keys = exact_ids(object_cells(ids)).to_pylist()
     assert [keys.index(key) for key in keys] == persons
-    schema = Schema([Column("AGE", "numeric", edges=(18,))])
-    with open_source(pd.DataFrame({"AGE": [20] * len(ids), "PERSON": pd.Series(ids, dtype=object)})) as source:
-        found = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="PERSON"))
-    assert found[0].sum() == len(set(persons))
+    table = pd.DataFrame({"HOURS": [20] * len(ids), "ID": pd.Series(ids, dtype=object)})
+    assert counted(table, HOURS, None, ONE).sum() == len(set(persons))
 
 
 @pytest.mark.parametrize("number", [0, -1, 40, 2**53 - 1, 2**53, 2**60])
@@ -266,11 +232,6 @@ def test_a_whole_number_has_the_same_text_as_a_float(number):
 
 def test_a_blob_among_the_texts_of_a_sqlite_table_is_one_cell(tmp_path):
     column = Column("X", "categorical", values=("a", "b"), missing=True)
-    for name, cells in (("before", ["a"] * 5), ("after", ["a"] * 5 + [b"\xff\xfe"])):
-        with sqlite3.connect(tmp_path / name) as database:
-            database.execute("CREATE TABLE people (X TEXT)")
-            database.executemany("INSERT INTO people VALUES (?)", [[cell] for cell in cells])
-        database.close()
-    before, after = (f"sqlite://{tmp_path / name}/people" for name in ("before", "after"))
-    assert counts(column, before).tolist() == [5, 0, 0]
-    assert counts(column, after).tolist() == [5, 0, 1]
+    for name, cells, expected in (("before", ["a"] * 5, [5, 0, 0]), ("after", ["a"] * 5 + [b"\xff\xfe"], [5, 0, 1])):
+        private = sqlite_file(tmp_path / name, "X TEXT", [[cell] for cell in cells])
+        assert counted(private, column).tolist() == [expected]
