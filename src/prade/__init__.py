@@ -50,38 +50,31 @@ if TYPE_CHECKING:
     from prade.tuning.explore import Exploration as Exploration
     from prade.tuning.explore import explore as explore
 
-_VERBS = ("plan", "measure", "estimate", "sample", "report")
-_ERRORS = ("BudgetError", "DataError", "EstimationError", "PradeError", "SchemaError", "WorkloadError")
-_HOMES = {
-    **dict.fromkeys(_VERBS, "prade.pipeline"),
-    **dict.fromkeys(_ERRORS, "prade.core.errors"),
-    "Ask": "prade.planning.questions",
-    "Budget": "prade.privacy.budget",
-    "Column": "prade.data.declare.column",
-    "CsvFile": "prade.data.read.csv",
-    "Estimates": "prade.estimating.levels.estimates",
-    "Execution": "prade.core.execution",
-    "Exploration": "prade.tuning.explore",
-    "Groups": "prade.data.declare.groups",
-    "Ledger": "prade.privacy.ledger",
-    "Level": "prade.planning.questions",
-    "Part": "prade.queries.parts",
-    "Plan": "prade.planning.plan",
-    "PublishedTotals": "prade.data.declare.schema",
-    "Release": "prade.release.release",
-    "Rule": "prade.data.declare.schema",
-    "Schema": "prade.data.declare.schema",
-    "Score": "prade.scoring.score",
-    "Settings": "prade.planning.settings",
-    "Synthesizer": "prade.synthesizer",
-    "Target": "prade.planning.task",
-    "Task": "prade.planning.task",
-    "Unit": "prade.privacy.protection",
-    "Workload": "prade.queries.workload",
-    "check": "prade.measuring.check",
-    "explore": "prade.tuning.explore",
-    "score": "prade.scoring.score",
+_NAMES = {
+    "prade.core.errors": "BudgetError DataError EstimationError PradeError SchemaError WorkloadError",
+    "prade.core.execution": "Execution",
+    "prade.data.declare.column": "Column",
+    "prade.data.declare.groups": "Groups",
+    "prade.data.declare.schema": "PublishedTotals Rule Schema",
+    "prade.data.read.csv": "CsvFile",
+    "prade.estimating.levels.estimates": "Estimates",
+    "prade.measuring.check": "check",
+    "prade.pipeline": "estimate measure plan report sample",
+    "prade.planning.plan": "Plan",
+    "prade.planning.questions": "Ask Level",
+    "prade.planning.settings": "Settings",
+    "prade.planning.task": "Target Task",
+    "prade.privacy.budget": "Budget",
+    "prade.privacy.ledger": "Ledger",
+    "prade.privacy.protection": "Unit",
+    "prade.queries.parts": "Part",
+    "prade.queries.workload": "Workload",
+    "prade.release.release": "Release",
+    "prade.scoring.score": "Score score",
+    "prade.synthesizer": "Synthesizer",
+    "prade.tuning.explore": "Exploration explore",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted([*_HOMES, "__version__"])
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -264,12 +264,7 @@ def _ignore(stage: str, result: Any) -> None:
 
 
 def kept_or_new_plan(
-    task: Task,
-    table: PublicTable,
-    folder: PathName,
-    terms: Terms,
-    *,
-    execution: Execution = Execution(),
+    task: Task, table: PublicTable, folder: PathName, terms: Terms, *, execution: Execution = Execution()
 ) -> Plan:
     """Load the plan in or beside the folder, or make a new plan and save it beside the folder.
 
@@ -282,13 +277,14 @@ def kept_or_new_plan(
             return kept
         made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, execution=execution)
     else:
-        made = Algorithm2().plan(task, rows_to_plan_with(task, table)).with_public(table.hashed_files)
+        table.decoder(task.schema)  # a table that rows cannot take values from fails here
+        made = Algorithm2().plan(task, table.rows(task.schema, task.groups)).with_public(table.hashed_files)
+        if kept is not None and kept.questions != made.questions:
+            raise DataError(
+                f"the plan in or beside {folder} is not Algorithm 2's: choose another folder, or the method that the "
+                "plan was made with"
+            )
         if kept is not None:
-            if kept.questions != made.questions:
-                raise DataError(
-                    f"the plan in or beside {folder} is not Algorithm 2's: choose another folder, or the method that "
-                    "the plan was made with"
-                )
             return kept
     made.save(plan_beside(folder))
     return made

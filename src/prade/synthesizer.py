@@ -37,15 +37,16 @@ from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 
 Names = str | Sequence[str]
-_IN_THE_SCHEMA = "the schema declares the domains, which are never read from private rows: edit the schema"
-_NO_SEED = "the noise has no seed, because anyone who knew it could remove the noise; `sample` takes a seed"
 # Arguments that `fit` takes in other tools, and why it does not take them here.
+_DOMAINS = ("categorical_columns", "ordinal_columns", "continuous_columns", "nullable", "transformer")
 _REFUSED = {
     **dict.fromkeys(
-        ("categorical_columns", "ordinal_columns", "continuous_columns", "nullable", "transformer"), _IN_THE_SCHEMA
+        _DOMAINS, "the schema declares the domains, which are never read from private rows: edit the schema"
     ),
     "preprocessor_eps": "nothing is learnt from private rows before they are measured, so no budget is needed for it",
-    **dict.fromkeys(("seed", "random_state"), _NO_SEED),
+    **dict.fromkeys(
+        ("seed", "random_state"), "with a seed, anyone who knew it could remove the noise; `sample` takes one"
+    ),
     "epsilon": "the budget belongs to the plan: give it to Synthesizer(...)",
 }
 
@@ -54,29 +55,7 @@ class NotFittedError(PradeError, AttributeError):
     """A result was requested before `fit` or `load`."""
 
 
-class _Parameters:
-    """A class whose constructor only stores its arguments, as in scikit-learn: they can be read and changed by name."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; the class called with them makes an unfitted copy."""
-        names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        return {name: getattr(self, name) for name in names}
-
-    get_parameters = get_params  # the name in SDV
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change some parameters, for the next `plan` or `fit`; earlier results do not change."""
-        known = self.get_params()
-        for name in parameters:
-            if name not in known:
-                hint = closest(name, known) or f"; there are {', '.join(known)}"
-                raise PradeError(f"{type(self).__name__} has no parameter {name!r}{hint}")
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
-
-
-class Synthesizer(_Parameters):
+class Synthesizer:
     """Make synthetic rows like those of a private table, from a public table and a privacy budget.
 
     ``fit(private, public)`` spends epsilon once; everything after it is free and can be repeated. The constructor only
@@ -182,6 +161,23 @@ class Synthesizer(_Parameters):
             rows = f"{self.estimates_.totals.sum():,.0f} estimated, in {len(self.estimates_.totals):,} groups"
             facts |= {"data set": plan.dataset, "budget": plan.budget, "rows": rows, "columns": len(plan.schema.coded)}
         return summary_html("Synthesizer", state, facts)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; the class called with them makes an unfitted copy."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    get_parameters = get_params  # the name in SDV
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change some parameters, for the next `plan` or `fit`; earlier results do not change."""
+        known = self.get_params()
+        for name in parameters:
+            if name not in known:
+                hint = closest(name, known) or f"; there are {', '.join(known)}"
+                raise PradeError(f"{type(self).__name__} has no parameter {name!r}{hint}")
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
 
     # ---------------------------------------------------------------- plan
 

@@ -1,8 +1,10 @@
-"""Each room's face: the few names that it exports, loaded when they are first used."""
+"""The package's face and each room's: the few names that they export, loaded when they are first used."""
 
 import ast
 import importlib
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,12 @@ def for_type_checkers(package: str) -> dict[str, str]:
     return {alias.name: str(node.module) for node in imports for alias in node.names}
 
 
+def test_importing_the_package_is_silent_and_loads_nothing_heavy():
+    code = "import prade, sys; print([each for each in ('numba', 'scipy', 'pyarrow', 'pandas') if each in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"
+
+
 def test_most_rooms_have_a_face():
     assert len(LAZY) > 8
 
@@ -34,17 +42,12 @@ def test_type_checkers_and_readers_see_the_same_names(package):
 @pytest.mark.parametrize("package", LAZY)
 def test_every_name_is_there(package):
     module = importlib.import_module(package)
+    assert list(module.__all__) == sorted({*module._HOMES, *(["__version__"] if package == "prade" else [])})
+    # importing a module hides a name: `prade.measure` must not be a package and a function at once
+    assert {each.name for each in pkgutil.iter_modules(module.__path__)} & set(module._HOMES) == set()
     for name in module._HOMES:
         assert name in dir(module)
         assert getattr(module, name).__name__ == name or name == "Part"
-
-
-@pytest.mark.parametrize("package", LAZY)
-def test_no_name_is_also_a_module(package):
-    """Importing the module would hide the name: `prade.measure` must not be a package and a function at once."""
-    module = importlib.import_module(package)
-    modules = {each.name for each in pkgutil.iter_modules(module.__path__)}
-    assert modules & set(module._HOMES) == set()
 
 
 @pytest.mark.parametrize("package", LAZY)

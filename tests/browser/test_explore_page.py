@@ -79,18 +79,6 @@ def test_opens_with_the_answer_on_top(page, data):
     assert seconds_to_open(page) < 1
 
 
-def test_a_policy_forbids_scripts_and_requests(chromium, written):
-    page = opened(chromium, written)
-    page.run("fetch('https://example.org').catch(() => 0)")
-    page.run(
-        "{ const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s); }"
-    )
-    page.run("setTimeout('window.ran = 2')")
-    page.settle()
-    assert page.run("window.ran") is None
-    assert len([text for text in page.complaints if "Content Security Policy" in text]) >= 3
-
-
 def test_hostile_names_are_texts(chromium, tmp_path):
     page = opened(chromium, write_explore(explored(hostile=HOSTILE), tmp_path / "explore.html"))
     assert page.run("document.querySelectorAll('img').length") == 0
@@ -155,12 +143,15 @@ def test_the_slider_moves_by_keys_a_row_chooses_and_everything_follows(page, dat
 def test_tiles_say_better_or_worse(chromium, data, tmp_path):
     worse = copy.deepcopy(data)
     worse["recommended"] = 0
+    advice = data["budgets"][0]["advice"]
+    worse["budgets"][0]["advice"] = f"{advice} {data['rehearsal']} {data['caveats'][1]}"
     worse["budgets"][0].update(worthwhile=False)
     worse["budgets"][0]["expected"].update(error=0.35, gain=-0.011)
     page = opened(chromium, write_explore(worse, tmp_path / "explore.html"))
     assert page.texts("#tiles .title")[1] == "Worse than the public table"
     assert page.texts("#tiles .bad .value") == ["3 %"]
     assert page.texts("#budgets tr.chosen .badge") == ["suggested", "not worth it"]
+    assert page.texts("#advice") == [advice]  # without what holds for all budgets
     page.click("#budgets tbody button", 4)
     assert page.texts("#tiles .title")[1] == "Better than the public table"
     gain = data["budgets"][4]["expected"]["gain"] / data["budgets"][4]["expected"]["prior"]
@@ -229,14 +220,6 @@ def test_a_column_that_is_not_measured_is_said_to_be(page):
     assert "LANGUAGE is not measured here with this budget" in page.texts("#column-note")[0]
     assert {row[3] for row in table(page, "shares")} == {"\u2013"}
     assert page.run("document.querySelectorAll('#shares .mark-symbol.role-mark path').length") == 3 * 4
-
-
-def test_it_opens_on_a_column_that_is_measured(chromium, data, tmp_path):
-    other = copy.deepcopy(data)
-    other["budgets"][3]["not_measured"] = ["AGE", "SEX"]
-    page = opened(chromium, write_explore(other, tmp_path / "explore.html"))
-    assert page.run(named("shares")).startswith("Marital status")
-    silent(page)
 
 
 def test_all_budgets_share_an_axis(page):
@@ -322,19 +305,6 @@ def test_plans_are_saved_and_commands_copied(page, data, tmp_path):
     assert page.texts("#plan") == [data["budgets"][4]["plan"].strip()]
 
 
-def test_every_chart_is_saved(page, tmp_path):
-    downloads(page, tmp_path)
-    for chart in ("curve", "shares", "pairs"):
-        for place in range(3):
-            page.click(f"#{chart} .saves button", place)
-    for start in ("expected-error-against-epsilon", "age-in-place-1-a-public-stand-in-epsilon-3"):
-        assert arrived(tmp_path, f"{start}.svg").startswith(b"<svg")
-        assert arrived(tmp_path, f"{start}.png").startswith(b"\x89PNG")
-        assert arrived(tmp_path, f"{start}.csv").count(b"\r\n") == 11
-    pairs = arrived(tmp_path, "expected-error-of-each-pair-of-columns-epsilon-3.csv")
-    assert pairs.count(b"\r\n") == 1 + 45
-
-
 def test_an_address_opens_the_same_view(chromium, written, page):
     page.choose("#where", "1")
     page.choose("#column", "4")
@@ -384,36 +354,18 @@ def test_budgets_of_another_kind_and_of_fractions(chromium, data, tmp_path):
     silent(page)
 
 
-def test_advice_does_not_repeat_what_holds_for_all_budgets(chromium, data, tmp_path):
-    wordy = copy.deepcopy(data)
-    advice = "Measure: expected error 0.130 ± 0.020. The time was up."
-    for budget in wordy["budgets"]:
-        budget["advice"] = f"{advice} {data['rehearsal']} {data['caveats'][1]}"
-    page = opened(chromium, write_explore(wordy, tmp_path / "explore.html"))
-    assert page.texts("#advice") == [advice]
-    silent(page)
-
-
 # ---------------------------------------------------------------- phones, keyboards, dark, paper
 
 
-@pytest.mark.parametrize("width", [390, 1400])
-def test_nothing_is_outside_or_cut_off(chromium, written, width):
-    page = opened(chromium, written, (width, 844))
-    for column in ("0", "7"):
-        page.choose("#column", column)
-        page.settle()
-        drawn(page)
-        assert page.run("document.documentElement.scrollWidth") <= width
-        assert page.run(OUTSIDE) == []
-        assert page.run(CUT) == []
-    silent(page)
-
-
 @pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])
-def test_names_and_contrast(chromium, written, scheme, size):
+def test_names_and_contrast_and_nothing_is_cut_off(chromium, written, scheme, size):
     page = opened(chromium, written, size)
     assert accessibility(page, scheme) == []
+    for column in ("0", "7"):
+        page.choose("#column", column)
+        drawn(page)
+        assert page.run("document.documentElement.scrollWidth") <= size[0]
+        assert page.run(OUTSIDE) == page.run(CUT) == []
     silent(page)
 
 

@@ -93,10 +93,6 @@ def test_code_blocks_run(
         pytest.skip(f"all other blocks ran; absent: {', '.join(sorted(set(left_out)))}")
 
 
-def test_readme_shows_code() -> None:
-    assert any(block.language == "python" for block in blocks((ROOT / "README.md").read_text("utf-8")))
-
-
 def commands(group: click.Group, above: str = "") -> dict[str, click.Command]:
     """The commands that do something, by their whole name."""
     found: dict[str, click.Command] = {}
@@ -105,16 +101,14 @@ def commands(group: click.Group, above: str = "") -> dict[str, click.Command]:
     return found
 
 
-@pytest.fixture
-def stages() -> click.Group:
-    """The command line."""
-    return every_command()
+CLI = every_command()
+COMMANDS = commands(CLI)
 
 
-def test_the_reference_has_every_command_once(stages: click.Group) -> None:
+def test_the_reference_has_every_command_once() -> None:
     """The five stages have pages of their own, the other commands are on the command line's page."""
     text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
-    existing = list(commands(stages))
+    existing = list(COMMANDS)
     others = [name for name in existing if name not in VERBS]
     assert sorted(re.findall(r"^## `prade (.+)`$", text, re.MULTILINE)) == sorted(others)
     assert sorted(re.findall(r"^\| \[`prade (.+?)`\]", text, re.MULTILINE)) == sorted(existing)
@@ -126,8 +120,8 @@ def test_the_reference_has_every_command_once(stages: click.Group) -> None:
     assert [name for name in others if f"prade {name} " not in shown] == []
 
 
-def test_the_stages_are_functions_commands_and_pages_in_one_order(stages: click.Group) -> None:
-    assert [name for name in stages.commands if name in VERBS] == list(VERBS)
+def test_the_stages_are_functions_commands_and_pages_in_one_order() -> None:
+    assert [name for name in CLI.commands if name in VERBS] == list(VERBS)
     site = (ROOT / "mkdocs.yml").read_text("utf-8")
     assert [page for page in re.findall(r": (\w+)\.md", site) if page in VERBS] == list(VERBS)
     assert all(callable(getattr(prade, verb)) for verb in VERBS)
@@ -139,12 +133,9 @@ def test_the_command_line_page_has_the_exit_codes() -> None:
     assert [int(code) for code in codes] == [0, cli.WRONG, 2, cli.TOO_MUCH, cli.INTERRUPTED]
 
 
-def test_options_that_pages_name_exist(stages: click.Group) -> None:
-    known = {option for command in commands(stages).values() for each in command.params for option in each.opts}
-    known |= {
-        option for command in commands(stages).values() for each in command.params for option in each.secondary_opts
-    }
-    known |= {"--help", "--version"}
+def test_options_that_pages_name_exist() -> None:
+    parameters = [each for command in COMMANDS.values() for each in command.params]
+    known = {option for each in parameters for option in (*each.opts, *each.secondary_opts)} | {"--help", "--version"}
     for page in PAGES:
         for quoted in QUOTED.findall(prose(page)):
             if quoted.startswith(("prade ", "--")) and "=" not in quoted:
@@ -152,15 +143,15 @@ def test_options_that_pages_name_exist(stages: click.Group) -> None:
                 assert set(named) <= known, f"{page_id(page)} names {quoted}"
 
 
-def test_indented_commands_are_understood(stages: click.Group) -> None:
+def test_indented_commands_are_understood() -> None:
     """Commands on files that a reader has and we have not: nothing is run, but every option must exist."""
     seen = 0
     for page in PAGES:
         for line in re.findall(r"^    prade (.+)$", prose(page), re.MULTILINE):
             words = shlex.split(line, comments=True)
-            if words and words[0] in stages.commands:
-                command: click.Command = stages.commands[words[0]]
-                command.make_context(words[0], words[1:], parent=click.Context(stages, **stages.context_settings))
+            if words and words[0] in CLI.commands:
+                command: click.Command = CLI.commands[words[0]]
+                command.make_context(words[0], words[1:], parent=click.Context(CLI, **CLI.context_settings))
                 seen += 1
     assert seen
 
@@ -183,11 +174,6 @@ def test_doctests(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert result.failed == 0
 
 
-def test_some_module_has_doctests() -> None:
-    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module("prade.data.public.joint"))
-    assert any(test.examples for test in found)
-
-
 @each_linked_page
 def test_links_resolve(page: Path) -> None:
     for match in LINK.finditer(prose(page)):
@@ -201,21 +187,15 @@ def test_links_resolve(page: Path) -> None:
 
 
 @each_linked_page
-def test_named_files_and_tests_exist(page: Path) -> None:
+def test_named_files_tests_and_objects_exist(page: Path) -> None:
     for quoted in QUOTED.findall(prose(page)):
-        if not re.fullmatch(r"(src|tests|docs|benchmarks|examples)/[\w./-]+\.\w+(::\w+)?", quoted):
-            continue
-        path, _, function = quoted.partition("::")
-        assert (ROOT / path).is_file(), f"{page_id(page)} names {path}, which does not exist"
-        if function:
-            assert f"def {function}(" in (ROOT / path).read_text("utf-8"), f"{page_id(page)} names {quoted}"
-
-
-@each_linked_page
-def test_named_objects_exist(page: Path) -> None:
-    for quoted in QUOTED.findall(prose(page)):
+        wrong = f"{page_id(page)} names {quoted}, which does not exist"
+        if re.fullmatch(r"(src|tests|docs|benchmarks|examples)/[\w./-]+\.\w+(::\w+)?", quoted):
+            path, _, function = quoted.partition("::")
+            assert (ROOT / path).is_file(), wrong
+            assert not function or f"def {function}(" in (ROOT / path).read_text("utf-8"), wrong
         if re.fullmatch(r"prade(\.\w+)+", quoted):
-            assert found(quoted), f"{page_id(page)} names {quoted}, which does not exist"
+            assert found(quoted), wrong
 
 
 def test_every_part_of_the_paper_has_its_function_and_its_test() -> None:
@@ -250,34 +230,29 @@ def found(dotted: str) -> bool:
 # What the checks above are worth: each must be able to fail.
 
 
-def test_a_wrong_output_is_noticed() -> None:
-    with pytest.raises(AssertionError, match="Expected"):
-        Block("python", ">>> 1 + 1\n3\n").run({}, "page")
-    with pytest.raises(AssertionError, match="but prints"):
-        Block("bash", "echo 2", shown="3\n").run({}, "page")
-    with pytest.raises(AssertionError, match="ended with 1"):
-        Block("bash", "false; echo 2").run({}, "page")
+@pytest.mark.parametrize(
+    ("block", "error", "words"),
+    [
+        (Block("python", ">>> 1 + 1\n3\n"), AssertionError, "Expected"),
+        (Block("bash", "echo 2", shown="3\n"), AssertionError, "but prints"),
+        (Block("bash", "false; echo 2"), AssertionError, "ended with 1"),
+        (Block("", "anything"), AssertionError, "no language"),
+        (Block("toml", 'version = 1\n[[column]]\nname = "AGE"\nkind = "number"\n'), prade.PradeError, "kind"),
+    ],
+)
+def test_a_wrong_block_is_noticed(block: Block, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        block.run({}, "page")
 
 
-def test_a_schema_that_does_not_load_is_noticed() -> None:
-    with pytest.raises(prade.PradeError):
-        Block("toml", 'version = 1\n[[column]]\nname = "AGE"\nkind = "number"\n').run({}, "page")
-
-
-def test_a_block_of_an_unknown_language_is_noticed() -> None:
-    with pytest.raises(AssertionError, match="no language"):
-        Block("", "anything").run({}, "page")
-
-
-def test_blocks_share_a_namespace_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_share_a_namespace_and_a_folder_and_rehearsals_are_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     text = "```python\nx = 1\n```\ntext\n```bash\necho $((1 + 1)) > two; cat two\n```\n\n```text\n2\n```\n"
     text += "<!-- needs: moon -->\n```bash\nfalse\n```\n```python\n>>> x + 1\n2\n```\n```bash\nrm two\n```\n"
     assert run_page(text, "page") == ["moon"]
     assert [block.shown for block in blocks(text)] == [None, "2\n", None, None, None]
-
-
-def test_rehearsals_of_pages_are_short() -> None:
     text = "```bash\nprade plan --effort 20 -o a\n```\n```python\nprade.plan(task, effort=5)\n```\n"
     assert [block.code for block in blocks(text)] == ["prade plan --effort 0 -o a\n", "prade.plan(task, effort=0)\n"]
 

@@ -47,10 +47,6 @@ def outputs(notebook: dict, kind: str) -> list[str]:
     return ["".join(text) for text, yes in zip(shown, wanted, strict=True) if yes and text]
 
 
-def test_there_is_a_notebook():
-    assert [path.name for path in NOTEBOOKS] == ["first-release.ipynb"]
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_it_is_kept_without_outputs(path):
     """What a run shows depends on noise: kept in the repository, it would change with every run."""

@@ -6,18 +6,18 @@ That the demonstration makes it, too, is in `cli/test_demo.py`.
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
 import prade
 from prade import DataError, Ledger, Plan, Release, Rule, Synthesizer, Task, Unit
-from prade.cli.main import every_command
 from prade.data.read import tables
 from prade.data.read.tables import write_table
 from prade.examples import census_like
 from prade.pipeline import write_sample
 from prade.planning.settings import Expected
+from worlds.commands import call
 from worlds.same_release import content, fixed_noise
 
 BY = ["STATE", "PLACE"]
@@ -26,12 +26,6 @@ BY = ["STATE", "PLACE"]
 @pytest.fixture
 def fixed(monkeypatch):
     monkeypatch.setattr("prade.measuring.run.add_noise", fixed_noise)
-
-
-def run(*arguments):
-    done = CliRunner().invoke(every_command(), [str(each) for each in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done
 
 
 @pytest.fixture
@@ -62,7 +56,7 @@ def entered(folder: Path, rows: int) -> Path:
 def test_command_line_synthesizer_and_stages_make_the_same_release(world, fixed):
     folder, rows = world
     ledger = entered(folder, rows)
-    run("synthesize", folder / "private.parquet", *options(folder, rows), "-o", folder / "one", "--ledger", ledger)
+    call("synthesize", folder / "private.parquet", *options(folder, rows), "-o", folder / "one", "--ledger", ledger)
 
     object_ = Synthesizer(
         4,
@@ -78,11 +72,11 @@ def test_command_line_synthesizer_and_stages_make_the_same_release(world, fixed)
     )
     object_.fit(folder / "private.parquet", again=True).report()
 
-    run("plan", *options(folder, rows), "-o", folder / "plan.toml")
+    call("plan", *options(folder, rows), "-o", folder / "plan.toml")
     private, three = folder / "private.parquet", folder / "three"
-    run("measure", folder / "plan.toml", private, "-o", three, "--ledger", ledger, "--again")
+    call("measure", folder / "plan.toml", private, "-o", three, "--ledger", ledger, "--again")
     for stage in ("estimate", "sample", "report"):
-        run(stage, three)
+        call(stage, three)
 
     task = Task("census", folder / "schema.toml", 4, Unit(rows, person_id="PERSON"), BY, folder / "places.csv")
     plan = prade.plan(task, folder / "public.csv", effort=0)
@@ -115,30 +109,20 @@ def test_tables_are_read_once(world, fixed, monkeypatch):
     monkeypatch.setattr(
         prade.Schema, "load", classmethod(lambda cls, path: read.update(["schema"]) or schema_load(cls, path))
     )
-    run("synthesize", folder / "private.parquet", *options(folder, rows), "-o", folder / "one", "--ledger", ledger)
-    assert (read["public.csv"], read["places.csv"], read["schema"], read["release"]) == (
-        1,
-        1,
-        1,
-        1,
-    )  # the release: when it gets its name
-
-
-def harmful(monkeypatch, task):
-    plan = Plan.simplest(task).changed(expected=Expected(0.5, 0.01, 0.3, "Do not measure."))
-    monkeypatch.setattr("prade.pipeline.tuned", lambda *_, **__: type("Tuned", (), {"plan": plan}))
+    call("synthesize", folder / "private.parquet", *options(folder, rows), "-o", folder / "one", "--ledger", ledger)
+    # the release is read when it gets its name
+    assert [read[name] for name in ("public.csv", "places.csv", "schema", "release")] == [1] * 4
 
 
 def test_every_way_refuses_a_plan_that_is_worse_than_the_public_table(world, fixed, monkeypatch):
     folder, rows = world
     ledger = entered(folder, rows)
     unit = Unit(rows, person_id="PERSON")
-    harmful(monkeypatch, Task("census", folder / "schema.toml", 4, unit, BY, folder / "places.csv"))
+    task = Task("census", folder / "schema.toml", 4, unit, BY, folder / "places.csv")
+    plan = Plan.simplest(task).changed(expected=Expected(0.5, 0.01, 0.3, "Do not measure."))
+    monkeypatch.setattr("prade.pipeline.tuned", lambda *_, **__: SimpleNamespace(plan=plan))
     arguments = ["synthesize", folder / "private.parquet", *options(folder, rows), "-o", folder / "one"]
-    arguments = [str(each) for each in (*arguments, "--ledger", ledger)]
-    refused = CliRunner().invoke(every_command(), arguments)
-    assert refused.exit_code == 1
-    assert "add --against-advice" in refused.output
+    assert "add --against-advice" in call(*arguments, "--ledger", ledger, code=1).stderr
     given = {"schema": folder / "schema.toml", "public": folder / "public.csv", "groups": folder / "places.csv"}
     found = Synthesizer(4, **given, folder=folder / "two", levels=BY, unit=unit, dataset="census", ledger=ledger)
     with pytest.raises(DataError, match=r"the public table alone has 0\.300; .* pass against_advice=True"):

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -30,11 +29,9 @@ from prade import (
     Unit,
 )
 from prade.cli import main as cli
-from prade.core.arrays import shared_out
 from prade.core.execution import Execution
 from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import sample
-from prade.release.release import PLAN
 from prade.synthesizer import NotFittedError
 from worlds.survey import PLACE, STATE, THREE_PLACES, YEARS
 
@@ -90,7 +87,9 @@ def synthesizer(place: Path, **changes) -> Synthesizer:
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory) -> Synthesizer:
     folder = tmp_path_factory.mktemp("fitted")
-    return synthesizer(folder, dataset="people", ledger=folder / "ledger").fit(PRIVATE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return synthesizer(folder, dataset="people", ledger=folder / "ledger").fit(PRIVATE)
 
 
 def refit(found: Synthesizer, data=PRIVATE) -> Synthesizer:
@@ -130,24 +129,25 @@ def test_the_estimates_follow_the_private_table(tmp_path):
         assert rows.loc[(state, place), "count"] == pytest.approx(inside.sum(), abs=1)
 
 
-def test_a_file_of_public_rows_is_as_good_as_a_table(tmp_path, fitted):
-    PUBLIC.to_parquet(tmp_path / "public.parquet")
+def test_a_file_of_public_rows_is_as_good_as_a_table(tmp_path):
     SCHEMA.save(tmp_path / "schema.toml")
-    found = synthesizer(tmp_path, public=tmp_path / "public.parquet", schema=tmp_path / "schema.toml").fit(PRIVATE)
+    several = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    for path, half in zip(several, (PUBLIC[:250], PUBLIC[250:]), strict=True):
+        half.to_parquet(path)
+    found = synthesizer(tmp_path, public=several, schema=tmp_path / "schema.toml").fit(PRIVATE)
     assert isinstance(found.sample(10), pa.Table)
     assert Synthesizer.load(found.folder).sample(10, seed=1).equals(found.sample(10, seed=1))
-    halves = [PUBLIC[:250], PUBLIC[250:]]
-    for number, half in enumerate(halves):
-        pq.write_table(pa.Table.from_pandas(half, preserve_index=False), tmp_path / f"{number}.parquet")
-    several = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
-    parted = synthesizer(tmp_path, public=several, folder=tmp_path / "parted", dataset="other").fit(PRIVATE)
-    assert parted.sample(10).num_rows == 10
 
 
 def test_everybody_may_be_one_group(tmp_path):
-    found = synthesizer(tmp_path, groups=None, levels=()).fit(PRIVATE)
-    rows = found.sample(20, seed=1)
+    told = []
+    execution = Execution(progress=lambda what, done, number: told.append(what))
+    found = synthesizer(tmp_path, groups=None, levels=(), execution=execution)
+    rows = found.fit_sample(PRIVATE, 20, seed=1)
     assert list(rows.columns) == ["AGE", "SEX", "HOURS", "SINCE"]
+    assert {"estimating", "sampling"} <= set(told)
+    with pytest.warns(UserWarning, match="not differentially private"):
+        assert found.evaluate(PRIVATE, pairs="all").true_rows.tolist() == [len(PRIVATE)]
     assert refit(Synthesizer.load(found.folder, PUBLIC)).sample(20, seed=1).equals(rows)
 
 
@@ -172,11 +172,6 @@ def test_polars_types_come_back(tmp_path, fitted):
     assert isinstance(found.answer("AGE < 18"), pl.DataFrame)
 
 
-@pytest.mark.parametrize(("like", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("pyarrow", pa.Table)])
-def test_another_kind_of_table_may_be_asked_for(fitted, like, kind):
-    assert isinstance(fitted.sample(5, like=like), kind)
-
-
 def test_a_person_id_says_nothing(tmp_path):
     unit = Unit(2, person_id="ID")
     private = PRIVATE.assign(ID=[SECRET, *map(str, range(1, len(PRIVATE)))])
@@ -187,7 +182,7 @@ def test_a_person_id_says_nothing(tmp_path):
 # ---------------------------------------------------------------- how many rows, of whom
 
 
-@pytest.mark.parametrize("number", [1, 2, 100, 1001])
+@pytest.mark.parametrize("number", [1, 1001])
 def test_the_number_of_rows_is_exact_and_in_proportion(fitted, number):
     rows = fitted.sample(number, seed=1)
     assert len(rows) == number
@@ -196,19 +191,6 @@ def test_the_number_of_rows_is_exact_and_in_proportion(fitted, number):
     shares = totals / totals.sum()
     for group, share in zip(fitted.plan_.groupings[-1].values, shares, strict=True):
         assert abs(drawn.get(group, 0) - number * share) < 1
-
-
-def test_shares_add_up_whatever_the_totals():
-    generator = np.random.default_rng(3)
-    for _ in range(200):
-        totals = np.round(generator.exponential(1000, generator.integers(1, 50))) + (generator.random() < 0.5)
-        totals[0] = 1
-        rows = int(generator.integers(1, 10_000))
-        found = shared_out(rows, totals)
-        assert found.sum() == rows
-        assert (found == np.floor(found)).all()
-        assert (np.abs(found - rows * totals / totals.sum()) < 1).all()
-        assert (found[totals == 0] == 0).all()
 
 
 def test_some_groups_only(fitted):
@@ -237,7 +219,7 @@ def test_unknown_groups_are_refused(fitted, groups, message):
         fitted.sample(5, groups=groups)
 
 
-@pytest.mark.parametrize("number", [0, -1, 2.5, True, "10"])
+@pytest.mark.parametrize("number", [0, 2.5, True, "10"])
 def test_a_number_of_rows_is_a_whole_number(fitted, number):
     with pytest.raises(PradeError, match=r"num_rows is .*; give a whole number, 1 or more"):
         fitted.sample(number)
@@ -297,9 +279,7 @@ def test_a_lost_release_is_paid_again_only_on_request(tmp_path, custodian):
     [
         ({"epsilon": 6}, "epsilon or delta"),
         ({"delta": 1e-6}, "epsilon or delta"),
-        ({"dataset": "another"}, "dataset"),
         ({"unit": Unit(3)}, "unit"),
-        ({"levels": ["PLACE"]}, "levels"),
         ({"groups": {"STATE": [1], "PLACE": ["p"]}}, "groups"),
         ({"schema": SCHEMA.select(["STATE", "PLACE", "AGE"])}, "schema"),
     ],
@@ -401,22 +381,16 @@ def test_nothing_is_there_before_fit(tmp_path, use):
     ("given", "why"),
     [
         ({"categorical_columns": ["SEX"]}, "the schema declares the domains, which are never read from private rows"),
-        ({"nullable": True}, "the schema declares the domains"),
+        ({"epochs": 300}, "not 'epochs'"),
         ({"preprocessor_eps": 0.5}, "nothing is learnt from private rows before they are measured"),
-        ({"seed": 1}, "the noise has no seed"),
-        ({"random_state": 1}, "the noise has no seed"),
+        ({"seed": 1}, "with a seed, anyone who knew it could remove the noise"),
         ({"epsilon": 1}, r"give it to Synthesizer\(...\)"),
     ],
 )
 def test_what_other_tools_take_is_refused_with_a_reason(tmp_path, given, why):
-    with pytest.raises(PradeError, match=why):
+    with pytest.raises((PradeError, TypeError), match=why):
         synthesizer(tmp_path).fit(PRIVATE, **given)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_argument_is_a_type_error(tmp_path):
-    with pytest.raises(TypeError, match="not 'epochs'"):
-        synthesizer(tmp_path).fit(PRIVATE, epochs=300)
 
 
 def test_the_private_table_is_not_the_public_one(tmp_path):
@@ -485,14 +459,19 @@ def test_an_estimate_that_fails_is_made_by_the_next_fit_for_nothing(tmp_path, cu
 # ---------------------------------------------------------------- parameters, folder, pickle
 
 
-def test_parameters_are_kept_as_given(tmp_path):
+def test_parameters_are_kept_as_given_and_set_by_name(tmp_path):
     found = synthesizer(tmp_path)
     params = found.get_params()
     assert params == found.get_parameters() == {name: getattr(found, name) for name in params}
     assert params["public"] is PUBLIC
-    assert params["groups"] is THREE_PLACES
     assert set(params) == set(vars(found))
     assert vars(Synthesizer(**params)) == vars(found)
+    assert found.set_params(epsilon=2, levels=["STATE"]) is found
+    with pytest.raises(PradeError, match=r"no parameter 'epsilom'; did you mean 'epsilon'"):
+        found.set_params(epsilom=3, levels=[])
+    assert (found.epsilon, found.levels) == (2, ["STATE"])  # nothing was changed
+    with pytest.raises(PradeError, match="there are epsilon, public, schema"):
+        found.set_params(x=1)
 
 
 def test_a_schema_is_proposed_from_the_public_table_only(tmp_path):
@@ -550,11 +529,6 @@ def test_invariants_of_the_schema_are_met_and_loaded(tmp_path):
     refit(loaded)
 
 
-def test_load_of_no_release(tmp_path):
-    with pytest.raises(DataError, match="is not a release"):
-        Synthesizer.load(tmp_path)
-
-
 def test_save_copies_the_release(fitted, tmp_path):
     fitted.save(tmp_path / "copy")
     assert sorted(file.name for file in (tmp_path / "copy").iterdir()) == sorted(
@@ -588,29 +562,6 @@ def test_the_private_table_is_not_kept(tmp_path):
     gc.collect()
     assert gone() is None
     assert len(found.sample(5)) == 5
-
-
-def test_fit_sample_and_the_words_of_others(tmp_path):
-    rows = synthesizer(tmp_path).fit_sample(PRIVATE, seed=1)
-    found = Synthesizer.load(tmp_path / "release", PUBLIC)
-    assert rows.equals(found.sample(seed=1))
-    assert found.sample(num_rows=7).shape[0] == 7
-
-
-def test_a_first_fit_does_not_warn(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        synthesizer(tmp_path).fit(PRIVATE)
-    assert (tmp_path / "release" / PLAN).exists()
-
-
-def test_progress_is_told(tmp_path):
-    told = []
-    found = synthesizer(tmp_path, execution=Execution(progress=lambda what, done, number: told.append(what))).fit(
-        PRIVATE
-    )
-    found.sample(10)
-    assert {"estimating", "sampling"} <= set(told)
 
 
 def test_the_report_is_written_into_the_folder(tmp_path):
@@ -693,45 +644,15 @@ def test_answers_can_be_joined_with_synthetic_rows(tmp_path):
     assert set(found.answer("AGE >= 65", by="STATE")["STATE"]) == {"01", "02"}
 
 
-def test_a_marginal_has_a_column_for_each_variable(fitted):
-    table = fitted.marginal(["SEX", "AGE", "SINCE"])
-    assert list(table.columns)[:5] == ["SEX", "AGE_from", "AGE_to", "SINCE_from", "SINCE_to"]
-    assert table["AGE_from"].unique().tolist() == [0, 18, 40, 65]
-    assert table["SINCE_to"].iloc[0] == date(1990, 1, 1)
-    assert pd.isna(table["SINCE_from"].iloc[0])
-    assert table["count"].sum() == pytest.approx(fitted.estimates_.totals.sum())
-
-
 @pytest.mark.parametrize("like", ["pandas", "polars", "pyarrow"])
 def test_every_result_is_the_kind_of_table_that_is_asked_for(fitted, like):
     kind = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.Table}[like]
     assert isinstance(fitted.answer("AGE >= 65", like=like), kind)
     assert isinstance(fitted.marginal("SEX", like=like), kind)
     assert isinstance(fitted.sample(10, seed=1, like=like), kind)
-
-
-def test_an_unknown_kind_of_table_is_refused_with_the_known_ones(fitted):
-    for ask in (fitted.answer, fitted.marginal, lambda _, like: fitted.sample(5, like=like)):
+    for ask in (fitted.sample, fitted.marginal):
         with pytest.raises(DataError, match="like is 'excel'; use 'pyarrow', 'pandas', 'polars'"):
-            ask("SEX" if ask == fitted.marginal else "AGE >= 65", like="excel")
-
-
-def test_statistics_and_ratios(fitted):
-    mean = fitted.answer("mean(AGE)", by="STATE")
-    assert list(mean.columns) == ["STATE", "value", "sd", "low", "high", "basis"]
-    assert ((mean["low"] < mean["value"]) & (mean["value"] < mean["high"])).all()
-    ratio = fitted.answer("AGE >= 65 and SEX == 'f'", of="AGE >= 65")
-    assert 0 < ratio["value"].iloc[0] < 1
-
-
-def test_parameters_are_set_by_name():
-    found = Synthesizer(1).set_params(epsilon=2, levels=["STATE"])
-    assert (found.epsilon, found.levels) == (2, ["STATE"])
-    with pytest.raises(PradeError, match=r"no parameter 'epsilom'; did you mean 'epsilon'"):
-        found.set_params(epsilom=3, levels=[])
-    assert found.levels == ["STATE"]  # nothing was changed
-    with pytest.raises(PradeError, match="there are epsilon, public, schema"):
-        found.set_params(x=1)
+            ask("SEX" if ask == fitted.marginal else 5, like="excel")
 
 
 def test_evaluate_scores_private_rows_and_says_so(fitted):
@@ -742,12 +663,6 @@ def test_evaluate_scores_private_rows_and_says_so(fitted):
     assert 0 < found.mean < 2
     with pytest.raises(NotFittedError):
         Synthesizer(1).evaluate(PRIVATE)
-
-
-def test_one_group_of_everybody_is_evaluated_too(tmp_path):
-    found = synthesizer(tmp_path, groups=None, levels=()).fit(PRIVATE)
-    with pytest.warns(UserWarning, match="not differentially private"):
-        assert found.evaluate(PRIVATE, pairs="all").true_rows.tolist() == [len(PRIVATE)]
 
 
 def test_it_shows_itself_in_notebooks(fitted):

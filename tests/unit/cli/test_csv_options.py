@@ -4,24 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from prade import CsvFile, Plan, Task
 from prade import plan as make_plan
-from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.data.read.tables import read_table
-
-cli.every_command()
+from worlds.commands import call
 
 FORMAT = ["--encoding", "latin-1", "--delimiter", ";"]
 TOWNS = ["Zürich", "Málaga", "Bern"]
-
-
-def call(*arguments, code=0):
-    done = CliRunner().invoke(cli.prade, [str(each) for each in arguments])
-    assert done.exit_code == code, done.output
-    return done
 
 
 @pytest.fixture

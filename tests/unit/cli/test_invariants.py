@@ -6,12 +6,11 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 from prade import Plan
-from prade.cli.main import every_command
 from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
+from worlds.commands import call
 
 COLUMNS = ["PERSON", "STATE", "PLACE", "AGE", "SEX", "MARITAL"]
 YOUNG = "AGE < 18 -> MARITAL == 'never married'"
@@ -44,13 +43,6 @@ def files(tmp_path_factory):
     data.schema.select(COLUMNS[1:]).save(folder / "plain.toml")
     (folder / "schema.toml").write_text((folder / "plain.toml").read_text() + STATED)
     return folder
-
-
-def call(*arguments, code=0):
-    done = CliRunner().invoke(every_command(), [str(each) for each in arguments])
-    assert done.exit_code == code, done.output
-    assert "Traceback" not in done.output
-    return done
 
 
 def check(files, text, *more, code=0):

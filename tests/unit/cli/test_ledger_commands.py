@@ -8,15 +8,13 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.data.read.tables import write_table
+from worlds.commands import call
 from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
 from worlds.plans import plan_of
-
-cli.every_command()
 
 
 @pytest.fixture
@@ -27,12 +25,6 @@ def files(tmp_path):
         plan = plan_of(SCHEMA, EVERYBODY, budget=epsilon, unit=TWO_ROWS, dataset="people")
         plan.save(tmp_path / f"plan{epsilon}.toml")
     return tmp_path
-
-
-def call(*arguments, code=0):
-    done = CliRunner().invoke(cli.prade, [str(each) for each in arguments])
-    assert done.exit_code == code, done.output
-    return done
 
 
 def enter(*more):
@@ -98,13 +90,12 @@ def test_a_data_set_is_entered_completely(custodian, given, cap, unit):
 
 def test_a_cap_must_be_said_in_one_way(custodian):
     for given in ([], ["--delta", "1e-9"], ["--cap", 1, "--rho", 1]):
-        assert "give the budget as --cap, as --cap with --delta, or as --rho" in enter_fails(*given, code=2)
+        assert (
+            "give the budget as --cap, as --cap with --delta, or as --rho"
+            in call("ledger", "open", "people", *given, code=2).stderr
+        )
     assert "the name of a data set is ' '" in call("ledger", "open", " ", "--cap", 1, code=1).stderr
     assert not custodian.exists()
-
-
-def enter_fails(*given, code=1):
-    return call("ledger", "open", "people", *given, code=code).stderr
 
 
 def test_a_cap_is_raised_with_a_reason(custodian):
@@ -117,7 +108,9 @@ def test_a_cap_is_raised_with_a_reason(custodian):
     (found,) = json.loads(call("ledger", "show", "--json").stdout)
     assert found["raises"][0]["reason"] == "a second wave"
     assert found["remaining"] == Budget.pure(6).to_dict()
-    assert "to raise the cap, use `prade ledger raise-cap`" in enter_fails("--cap", 4)
+    assert (
+        "to raise the cap, use `prade ledger raise-cap`" in call("ledger", "open", "people", "--cap", 4, code=1).stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -245,9 +238,9 @@ def test_an_entry_is_given_back_on_the_record(custodian, reserved):
     assert found["entries"][0]["failures"] == [{"stage": "count", "kind": "DataError", "time": failure.time}]
     assert found["remaining"] == Budget.pure(3).to_dict()
 
-    said = call("ledger", "return", reserved.id, "--reason", "the database was down").stdout
-    assert f"{custodian}: entry 1 of data set 'people' (epsilon = 1 (pure differential privacy)) is given back" in said
-    assert "epsilon = 4 (pure differential privacy) is left" in said
+    returned = json.loads(call("ledger", "return", reserved.id, "--reason", "the database was down", "--json").stdout)
+    assert (returned["id"], returned["dataset"], returned["state"]) == (1, "people", "returned")
+    assert (returned["ledger"], returned["remaining"]) == (str(custodian), Budget.pure(4).to_dict())
     shown = call("ledger", "show", "people").stdout
     assert "nothing is spent: the database was down" in shown
     assert "stage count, DataError" in shown
@@ -255,35 +248,21 @@ def test_an_entry_is_given_back_on_the_record(custodian, reserved):
     assert (listed["entries"], listed["remaining"]) == (1, Budget.pure(4).to_dict())
 
 
-def test_giving_back_says_what_it_did_as_json(custodian, reserved):
-    found = json.loads(call("ledger", "return", reserved.id, "--reason", "never begun", "--json").stdout)
-    assert (found["id"], found["dataset"], found["state"]) == (1, "people", "returned")
-    assert (found["ledger"], found["remaining"]) == (str(custodian), Budget.pure(4).to_dict())
-    assert found["returned"]["reason"] == "never begun"
-
-
 def test_what_cannot_be_given_back_is_said(custodian, reserved):
     def refused(entry, *more, code=1, reason="why"):
         return call("ledger", "return", entry, "--reason", reason, *more, code=code).stderr
 
     assert "Missing option '--reason'" in call("ledger", "return", 1, code=2).stderr
-    assert "the reason for giving an entry back is" in refused(1, reason=" ")
-    assert "'one' is not a valid integer" in refused("one", code=2)
+    assert "the reason for giving an entry back is ' ': give a text that is not empty" in refused(1, reason=" ")
     assert f"{custodian} has no entry 7; `prade ledger show` lists all entries" in refused(7)
-    assert "there is no ledger at" in refused(1, "--ledger", custodian.with_name("none"))
-    call("ledger", "return", 1, "--reason", "the database was down")
+    assert "is given back" in call("ledger", "return", 1, "--reason", "the database was down").stdout
     assert "was given back on" in refused(1)
     ledger = Ledger(custodian)
     drawn = ledger.start_drawing(ledger.reserve("people", "3f2b", Budget.pure(1)).id)
-    said = refused(drawn.id)
-    assert "is drawing, and its noise was drawn, or may have been, so it cannot be given back" in said
+    assert "is drawing, and its noise was drawn, or may have been, so it cannot be given back" in refused(drawn.id)
     ledger.commit(drawn.id, "77c0")
     assert "is committed: its measurements 77c0 were written, so it cannot be given back" in refused(drawn.id)
     assert ledger.remaining("people") == Budget.pure(3)
-
-
-def test_the_help_shows_an_example():
-    assert 'prade ledger return 3 --reason "the database was down' in call("ledger", "return", "--help").stdout
 
 
 def test_another_spelling_of_a_data_set_is_not_a_second_account(files, custodian):

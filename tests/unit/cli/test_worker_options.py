@@ -33,14 +33,10 @@ def test_what_the_options_mean():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_that_works_on_groups_has_them_with_examples(command):
     said = " ".join(call(command, "--help").output.split())
-    assert "--workers N" in said
     assert "as in --workers 8." in said
     assert "tcp://10.0.0.1:8786" in said
-
-
-def test_commands_that_read_private_rows_alone_have_none():
-    for name in ("measure", "score"):
-        assert "--cluster" not in [option for each in every_command().commands[name].params for option in each.opts]
+    for alone in ("measure", "score"):  # these read private rows
+        assert "--cluster" not in [option for each in every_command().commands[alone].params for option in each.opts]
 
 
 @pytest.mark.parametrize(
