@@ -65,6 +65,22 @@ spending = together(
         help="Accept a budget that hardly protects: an epsilon above 20, or a delta of 1/1000 or more.",
     ),
 )
+# The options that the tuner takes, by their names there.
+TUNING = {
+    "effort": click.option(
+        "--effort",
+        default=EFFORT,
+        show_default=True,
+        help="Work that the rehearsals of a budget may be: 1 is about what two idle cores do in a second. The plan "
+        "is the same however busy the machine is. W workers do W times the effort in the same time.",
+    ),
+    "seconds": click.option(
+        "--seconds",
+        type=float,
+        help="Seconds that the rehearsals of a budget may take at most; the plan then says that the time was up. "
+        "[default: 600, or 5 for each 1 of effort]",
+    ),
+}
 planning = together(
     click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file."),
     click.option(
@@ -107,19 +123,7 @@ planning = together(
         default=True,
         help="Choose the plan by rehearsal on public rows, or take the simplest plan.",
     ),
-    click.option(
-        "--effort",
-        default=EFFORT,
-        show_default=True,
-        help="Work that the rehearsals of a budget may be: 1 is about what two idle cores do in a second. The plan "
-        "is the same however busy the machine is. W workers do W times the effort in the same time.",
-    ),
-    click.option(
-        "--seconds",
-        type=float,
-        help="Seconds that the rehearsals of a budget may take at most; the plan then says that the time was up. "
-        "[default: 600, or 5 for each 1 of effort]",
-    ),
+    *TUNING.values(),
 )
 
 

@@ -15,6 +15,7 @@ import click
 
 from prade.cli.main import FILE, as_json, examples, need_new_file, prade, remark, result, text_table
 from prade.cli.options import (
+    TUNING,
     Where,
     columns_of,
     csv_options,
@@ -147,17 +148,16 @@ def plan(page: str | None, no_page: bool, **options: Any) -> None:
         _one(**options)
 
 
-def _one(
-    output: str, force: bool, tune: bool, effort: float, seconds: float | None, where: Where, **options: Any
-) -> None:
+def _one(output: str, force: bool, tune: bool, where: Where, **options: Any) -> None:
     from prade.pipeline import plan as make_plan
     from prade.planning.plan import columns_left_out, groups_with_public_rows, left_out_in_words, unlisted_groups
 
     need_new_file(output, force)
+    tuning = {name: options.pop(name) for name in TUNING}
     task, table = task_of(**options)
     _remark_on(task, [task.budget])
     with where.execution() as execution:
-        made = make_plan(task, table, tune=tune, effort=effort, seconds=seconds, execution=execution)
+        made = make_plan(task, table, tune=tune, execution=execution, **tuning)
     made.save(output)
     if tune:
         remark(made.advice if made.expected else TOO_SMALL)
@@ -168,9 +168,7 @@ def _one(
     result(facts, "\n".join(lines))
 
 
-def _several(
-    page: str | None, output: str, force: bool, effort: float, seconds: float | None, where: Where, **options: Any
-) -> None:
+def _several(page: str | None, output: str, force: bool, where: Where, **options: Any) -> None:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
     from prade.reporting.explore_page import write_explore
     from prade.reporting.html import packed
@@ -178,6 +176,7 @@ def _several(
 
     kind = "epsilon" if options["epsilon"] else "rho"
     amounts = [amount.strip() for amount in options[kind].split(",")]
+    tuning = {name: options.pop(name) for name in TUNING}
     task, table = task_of(**{**options, kind: amounts[0]})
     budgets = budgets_of(task, amounts)
     plans = [plan_file(output, budget) for budget in budgets]
@@ -189,7 +188,7 @@ def _several(
             raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
     with where.execution() as execution:
-        explored = explore(task, table, budgets, effort=effort, seconds=seconds, execution=execution)
+        explored = explore(task, table, budgets, execution=execution, **tuning)
     if page is not None:
         write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)
     files = [str(path) for path in explored.save_plans(output)]  # last: who finds the plans finds the page too

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
 from prade.cli.main import FILE, as_json, examples, need_file, need_folder, prade, remark, result, wants_json
 from prade.cli.options import (
+    TUNING,
     Where,
     csv_options,
     named_files,
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from prade.release.release import Release
     from prade.sampling.row_files import RowFiles
 
-TERMS = ("again", "weak_protection", "against_advice", "method", "tune", "effort", "seconds")  # of `synthesize`
-OWN = ("previous", "targets_file", "tune", "effort", "seconds", "against_advice", "workers", "cluster")
+TERMS = ("again", "weak_protection", "against_advice", "method", "tune", *TUNING)  # of `synthesize`
+OWN = ("previous", "targets_file", "tune", *TUNING, "against_advice", "workers", "cluster")
 EMPTY = 4  # a total within this many standard deviations of its noise may well be 0
 
 release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
