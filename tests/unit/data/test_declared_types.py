@@ -1,7 +1,6 @@
 """Programs read the synthetic file as the same types as the public one: pandas, polars and pyarrow."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Schema
+from prade import Column, Schema
 from prade.data.public.decode import Decoder
 from prade.data.public.joint import encode
 from prade.data.public.table import PublicTable
@@ -62,7 +61,7 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return public, synthetic, schema
 
 
-def test_pandas_reads_the_same_types(files: tuple[Path, Path, Schema]) -> None:
+def test_pandas_reads_the_same_types(files):
     public, synthetic = map(pd.read_parquet, files[:2])
     assert synthetic.dtypes.to_dict() == public.dtypes[list(synthetic.columns)].to_dict()
     assert list(synthetic.columns) == [*files[2].names]
@@ -70,40 +69,42 @@ def test_pandas_reads_the_same_types(files: tuple[Path, Path, Schema]) -> None:
     assert synthetic["CODE"].isna().any()
 
 
-def test_polars_reads_the_same_types(files: tuple[Path, Path, Schema]) -> None:
+def test_polars_reads_the_same_types(files):
     public, synthetic = map(pl.read_parquet, files[:2])
     assert synthetic.schema == public.select(synthetic.columns).schema
 
 
-def test_pyarrow_reads_the_same_types_and_notes(files: tuple[Path, Path, Schema]) -> None:
+def test_pyarrow_reads_the_same_types_and_notes(files):
     public, synthetic = map(pq.read_schema, files[:2])
     for name in synthetic.names:
         assert synthetic.field(name).equals(public.field(name), check_metadata=True), name
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_a_frame_in_memory_decides_the_types_of_the_file(kind: str, tmp_path: Path) -> None:
-    public: Any = frame().reset_index(drop=True) if kind == "pandas" else as_polars(frame())
-    schema = Schema.infer(public)
-    write_table(Decoder.fit(schema, public).decode(encode(schema, public), seed=1), tmp_path / "synthetic.parquet")
-    if kind == "pandas":
-        assert pd.read_parquet(tmp_path / "synthetic.parquet").dtypes.to_dict() == public.dtypes.to_dict()
-    else:
-        assert pl.read_parquet(tmp_path / "synthetic.parquet").schema == public.schema
+def test_a_frame_in_memory_decides_the_types_of_the_file(tmp_path):
+    for public, read in ((frame().reset_index(drop=True), pd.read_parquet), (as_polars(frame()), pl.read_parquet)):
+        schema = Schema.infer(public)
+        write_table(Decoder.fit(schema, public).decode(encode(schema, public), seed=1), tmp_path / "synthetic.parquet")
+        types = [dict(getattr(each, "schema", each.dtypes)) for each in (read(tmp_path / "synthetic.parquet"), public)]
+        assert types[0] == types[1]
 
 
-def test_a_frame_that_is_asked_for_has_the_types_of_the_file(files: tuple[Path, Path, Schema]) -> None:
-    public, _, schema = files
-    if b"pandas" in (pq.read_schema(public).metadata or {}):
-        made = Decoder.fit(schema, public).decode(encode(schema, public), seed=1, like="pandas")
-        assert made.dtypes.to_dict() == pd.read_parquet(public).dtypes[list(made.columns)].to_dict()
-    made = Decoder.fit(schema, public).decode(encode(schema, public), seed=1, like="polars")
-    assert made.schema["KIND"] in (pl.Enum(["y", "x", "never"]), pl.Categorical)
+@pytest.mark.parametrize("like", ["pandas", "polars", "pyarrow"])
+def test_every_kind_of_public_table_gives_every_kind_of_frame(like):
+    pandas = frame().reset_index(drop=True)
+    for public in (pandas, pandas.astype({"CODE": "float64"}), as_polars(frame()), pa.Table.from_pandas(pandas)):
+        schema = Schema.infer(public)
+        coded = encode(schema, public)
+        made = Decoder.fit(schema, public).decode(coded, seed=1, like=like)
+        assert type(made).__module__.split(".")[0] == like
+        again = encode(schema, made)
+        assert all(np.array_equal(again.codes[name], codes) for name, codes in coded.codes.items())
+        if public is pandas and like == "pandas":
+            assert made.dtypes.to_dict() == public.dtypes.to_dict()
+        if like == "polars":
+            assert made.schema["KIND"] in (pl.Enum(["y", "x", "never"]), pl.Categorical)
 
 
-def test_values_that_the_public_dictionary_lacks_come_after_its_own(tmp_path: Path) -> None:
-    from prade import Column
-
+def test_values_that_the_public_dictionary_lacks_come_after_its_own(tmp_path):
     public = pa.table({"KIND": pa.array(["x", "y", "x"]).dictionary_encode()})
     schema = Schema([Column("KIND", "categorical", values=["new", "y", "x"])])
     made = Decoder.fit(schema, public).decode(encode(schema, {"KIND": ["new", "y", "new"]}), seed=0)
@@ -112,25 +113,17 @@ def test_values_that_the_public_dictionary_lacks_come_after_its_own(tmp_path: Pa
     assert made.schema == public.schema
 
 
-def test_malformed_notes_are_ignored(tmp_path: Path) -> None:
-    plain = pa.table({"A": pa.array([1, 2, None] * 50)})
-    for note in (
-        b"{",
-        b"[]",
-        b'{"columns": [{}]}',
-        b'{"columns": 3}',
-        b'{"columns": [{"field_name": 3}]}',
-        b"[" * 10**5,
-    ):
-        public = plain.replace_schema_metadata({b"pandas": note})
-        schema = Schema.infer(public)
-        assert Decoder.fit(schema, public).decode(encode(schema, public), seed=0).schema.metadata in (None, {})
+@pytest.mark.parametrize("note", [b"{", b"[]", b'{"columns": [{}]}', b'{"columns": [{"field_name": 3}]}', b"[" * 10**5])
+def test_malformed_notes_are_ignored(note):
+    public = pa.table({"A": [1, 2, None] * 50}).replace_schema_metadata({b"pandas": note})
+    schema = Schema.infer(public)
+    assert Decoder.fit(schema, public).decode(encode(schema, public), seed=0).schema.metadata in (None, {})
 
 
 # ---------------------------------------------------------------- CSV
 
 
-def test_whole_numbers_of_a_csv_file_stay_whole_numbers(tmp_path: Path) -> None:
+def test_whole_numbers_of_a_csv_file_stay_whole_numbers(tmp_path):
     rows = "\n".join(f"{k % 3 + 1 if k % 5 else ''},{k * 37 % 1000},{k / 4},0{k % 7}" for k in range(200))
     (tmp_path / "public.csv").write_text(f"CODE,PAY,REAL,ZIP\n{rows}\n")
     schema = Schema.infer(tmp_path / "public.csv")
@@ -147,7 +140,7 @@ def test_whole_numbers_of_a_csv_file_stay_whole_numbers(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- several files
 
 
-def test_several_files_keep_what_they_agree_on(tmp_path: Path) -> None:
+def test_several_files_keep_what_they_agree_on(tmp_path):
     one, other = frame(0), frame(1)
     other["SMALL"] = other["SMALL"].astype("Int32")  # another width
     other["WIDE"] = other["WIDE"].astype("float64")  # another type
@@ -162,17 +155,13 @@ def test_several_files_keep_what_they_agree_on(tmp_path: Path) -> None:
     )
     read = pd.read_parquet(path)
     kinds = {name: str(kind) for name, kind in read.dtypes.items()}
-    assert {name: kinds[name] for name in ("CODE", "SMALL", "WIDE", "FLAG")} == {
-        "CODE": "Int64",
-        "SMALL": "Int32",
-        "WIDE": "float64",
-        "FLAG": "boolean",
-    }
+    expected = {"CODE": "Int64", "SMALL": "Int32", "WIDE": "float64", "FLAG": "boolean"}
+    assert {name: kinds[name] for name in expected} == expected
     assert list(read["KIND"].cat.categories) == ["y", "x", "never", "more"]
     assert kinds["TEXT"] == str(one["TEXT"].dtype)
 
 
-def test_a_csv_file_without_values_in_a_column_takes_the_type_of_the_others(tmp_path: Path) -> None:
+def test_a_csv_file_without_values_in_a_column_takes_the_type_of_the_others(tmp_path):
     (tmp_path / "one.csv").write_text("A,B\n1,\n2,\n")
     (tmp_path / "two.csv").write_text("A,B\n3,4\n,5\n")
     table = PublicTable([tmp_path / "one.csv", tmp_path / "two.csv"]).typed

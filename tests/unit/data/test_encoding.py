@@ -196,17 +196,15 @@ def test_bad_weights():
 
 
 def test_coded_tables_take_rows_and_check_codes():
-    coded = encode(PLACED, {"X": [5, 70, 30], "C": ["b", "a", "a"]})
-    part = coded.take(np.array([2, 0]))
+    part = encode(PLACED, {"X": [5, 70, 30], "C": ["b", "a", "a"]}).take(np.array([2, 0]))
     assert (part.codes["X"].tolist(), part.weights.tolist()) == ([1, 0], [0.5, 0.5])
-    assert len(coded.take(np.array([], dtype=np.int64))) == 0
+    assert len(part.take(np.array([], dtype=np.int64))) == 0
     for codes in ({"C": np.array([2])}, {"C": np.array([0.5])}, {"C": np.array([1]), "X": np.array([1, 1])}):
         with pytest.raises(DataError, match=r"integers in the range from 0 to 1|different lengths"):
             Coded(PLACED, codes)
     for size, dtype in ((255, np.uint8), (256, np.uint16), (70_000, np.uint32)):
         wide = Schema([Column("X", "categorical", values=tuple(range(size)))])
-        codes = encode(wide, {"X": [size - 1]}).codes["X"]
-        assert (codes.dtype, codes.flags.c_contiguous) == (dtype, True)
+        assert encode(wide, {"X": [size - 1]}).codes["X"].dtype == dtype
 
 
 def test_nothing_said_depends_on_a_cell(capfd):
@@ -266,22 +264,6 @@ def test_only_iso_times_in_every_cell_are_times(tmp_path):
     for pair, expected in cells.items():
         (tmp_path / "t.csv").write_text("T\n" + pair.replace(",", "\n") + "\n")
         assert str(read_table(tmp_path / "t.csv")["T"].type) == expected, pair
-
-
-@pytest.mark.parametrize("row", ["N", "20200101", "2020-01-02", "7", "true", "x"])
-def test_one_row_more_does_not_change_how_a_csv_is_read(tmp_path, row):
-    schema = Schema(
-        [
-            Column("D", "numeric", edges=(18263.0,), dates=True, missing=True),
-            Column("X", "numeric", edges=(5,), missing=True),
-            Column("C", "categorical", values=("1", "2.0", "true"), missing=True),
-        ]
-    )
-    lines = ["D,X,C", "20200101,2020-01-01,2.0", "20210101,2020-01-02,1"]
-    for lines_now in (lines, [*lines, f"{row},{row},{row}"]):
-        (tmp_path / "t.csv").write_text("\n".join(lines_now) + "\n")
-        codes = encode(schema, tmp_path / "t.csv").codes
-        assert [codes[name][:2].tolist() for name in "DXC"] == [[2, 2], [2, 2], [1, 0]]
 
 
 def test_a_cell_that_is_no_text_is_outside_the_domain(tmp_path):
@@ -360,34 +342,24 @@ def test_without_public_values_uniform_within_the_bin_and_its_bounds():
     assert Decoder.plain(schema).decode(Coded(schema, {"Z": [0, 1]}), seed=3)["Z"].to_pylist() == [9, 10]  # type: ignore[dict-item]
 
 
-def test_public_values_that_break_the_bounds_are_not_used():
-    schema = Schema([Column("X", "numeric", edges=(5,), integer=True, min=0, max=9)])
-    decoder = Decoder.fit(schema, {"X": [-3.0, 2.5, 40.0, 7.0, np.inf, np.nan]})
-    drawn = decoder.decode(Coded(schema, {"X": np.tile([0, 1], 200)}), seed=0)["X"].to_numpy()
-    assert drawn[0::2].min() >= 0
-    assert drawn[0::2].max() <= 4
+def test_what_is_drawn_fits_the_schema_and_is_written_as_the_public_table_writes_it():
+    number = Schema([Column("X", "numeric", edges=(5,), integer=True, min=0, max=9)])
+    decoder = Decoder.fit(number, {"X": [-3.0, 2.5, 40.0, 7.0, np.inf, np.nan]})  # only 7 is within the bounds
+    drawn = decoder.decode(Coded(number, {"X": np.tile([0, 1], 200)}), seed=0)["X"].to_numpy()
+    assert 0 <= drawn[0::2].min() <= drawn[0::2].max() <= 4
     assert set(drawn[1::2]) == {7.0}
-
-
-def test_a_type_too_narrow_for_the_bin_gives_way():
-    schema = Schema([Column("X", "numeric", edges=(300,), integer=True, min=0, max=999)])
-    public = pa.table({"X": pa.array([1, 2], pa.uint8())})
-    drawn = Decoder.fit(schema, public).decode(Coded(schema, {"X": np.array([0, 1])}), seed=0)["X"]
+    wide = Schema([Column("X", "numeric", edges=(300,), integer=True, min=0, max=999)])
+    public = pa.table({"X": pa.array([1, 2], pa.uint8())})  # a type too narrow for the second bin
+    drawn = Decoder.fit(wide, public).decode(Coded(wide, {"X": np.array([0, 1])}), seed=0)["X"]
     assert drawn.type == pa.int64()
     assert drawn[1].as_py() >= 300
-
-
-def test_text_is_written_as_the_public_table_writes_it():
-    schema = Schema([Column("S", "categorical", values=(6, 7, 36)), AGES])
+    texts = Schema([Column("S", "categorical", values=(6, 7, 36)), AGES])
     public = {"X": ["12.0", "N", "70.0"], "S": ["06", "06", "36"]}
-    coded = Coded(schema, {"S": np.array([0, 1, 2]), "X": np.array([0, 3, 2])})
-    table = Decoder.fit(schema, public).decode(coded, seed=0)
+    coded = Coded(texts, {"S": np.array([0, 1, 2]), "X": np.array([0, 3, 2])})
+    table = Decoder.fit(texts, public).decode(coded, seed=0)
     assert table.to_pydict() == {"X": ["12.0", None, "70.0"], "S": ["06", "7", "36"]}
-
-
-def test_listed_values_that_the_public_type_cannot_hold():
-    schema = Schema([Column("S", "categorical", values=("1", "x"))])
-    table = Decoder.fit(schema, {"S": [1, 1]}).decode(Coded(schema, {"S": np.array([1, 0])}), seed=0)
+    mixed = Schema([Column("S", "categorical", values=("1", "x"))])  # a value that the public type cannot hold
+    table = Decoder.fit(mixed, {"S": [1, 1]}).decode(Coded(mixed, {"S": np.array([1, 0])}), seed=0)
     assert table.to_pydict() == {"S": ["x", "1"]}
 
 
@@ -400,115 +372,6 @@ def test_what_the_decoder_does_not_know():
         Decoder.plain(schema).decode(coded, seed=0, like="spark")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="'X' was not in the public table"):
         Decoder.plain(schema.select(["C"])).decode(coded, seed=0)
-
-
-ROWS = 6
-SCHEMA = Schema(
-    [
-        Column("place", "group", values=("p", "q")),
-        Column("whole", "numeric", edges=(3,), integer=True, min=0, max=9, missing=True),
-        Column("real", "numeric", edges=(0.5,), missing=True),
-        Column("text", "categorical", values=("a", "b"), missing=True),
-        Column("flag", "categorical", values=(False, True), missing=True),
-        Column("label", "categorical", values=("u", "v", "w"), missing=True),
-        Column("day", "numeric", edges=(18263.0,), dates=True, missing=True),
-    ]
-)
-CODES = {
-    "place": np.array([0, 1] * 3),
-    "whole": np.array([0, 1, 2] * 2),
-    "real": np.array([0, 1, 2] * 2),
-    "text": np.array([0, 1, 2] * 2),
-    "flag": np.array([0, 1, 2] * 2),
-    "label": np.array([0, 1, 2, 3, 0, 1]),
-    "day": np.array([0, 1, 2] * 2),
-}
-DAY = datetime.date(2020, 1, 1)
-PLAIN = {
-    "label": ["u", "v", None],
-    "day": [DAY, DAY + datetime.timedelta(days=5), None],
-    "whole": [1, 7, None],
-    "extra": [1, 2, 3],
-    "real": [0.25, 0.75, None],
-    "text": ["a", "b", None],
-    "place": ["p", "q", "q"],
-    "flag": [True, False, None],
-}
-ORDER = [name for name in PLAIN if name != "extra"]
-
-
-def pandas_public() -> pd.DataFrame:
-    frame = pd.DataFrame(PLAIN)
-    return frame.assign(
-        label=frame["label"].astype("category"),
-        whole=frame["whole"].astype("Int16"),
-        day=pd.to_datetime(frame["day"]),
-        flag=frame["flag"].astype("boolean"),
-    )
-
-
-def polars_public() -> pl.DataFrame:
-    return pl.DataFrame(PLAIN).with_columns(
-        pl.col("label").cast(pl.Enum(["u", "v", "w"])),
-        pl.col("text").cast(pl.Categorical),
-        pl.col("whole").cast(pl.Int16),
-    )
-
-
-CODED = Coded(SCHEMA, CODES)
-
-
-def check(table: Any):
-    back = encode(SCHEMA, table, columns=SCHEMA.names)
-    for name, codes in CODES.items():
-        assert back.codes[name].tolist() == codes.tolist(), name
-
-
-def test_pandas():
-    public = pandas_public()
-    table = Decoder.fit(SCHEMA, public).decode(CODED, seed=0, like="pandas")
-    assert list(table.columns) == ORDER
-    for name in ORDER:
-        if name != "label":
-            assert table[name].dtype == public[name].dtype, name
-    assert list(table["label"].cat.categories) == ["u", "v", "w"]
-    assert table["whole"].isna().tolist() == [False, False, True] * 2
-    check(table)
-
-
-def test_pandas_without_nullable_types():
-    public = pd.DataFrame(PLAIN).dropna()
-    public["whole"] = public["whole"].astype("int64")
-    table = Decoder.fit(SCHEMA, public).decode(CODED, seed=0, like="pandas")
-    assert str(table["whole"].dtype) == "Int64"
-    check(table)
-
-
-def test_polars():
-    public = polars_public()
-    table = Decoder.fit(SCHEMA, public).decode(CODED, seed=0, like="polars")
-    assert table.columns == ORDER
-    assert table.schema == public.select(ORDER).schema
-    check(table)
-
-
-def test_pyarrow():
-    public = pa.table(PLAIN)
-    place = public.column_names.index("label")
-    public = public.set_column(place, "label", public["label"].dictionary_encode())
-    table = Decoder.fit(SCHEMA, public).decode(CODED, seed=0)
-    assert table.schema.equals(public.select(ORDER).schema)
-    assert table["real"].null_count == 2
-    check(table)
-
-
-@pytest.mark.parametrize("like", ["pyarrow", "pandas", "polars"])
-def test_from_one_kind_to_another(like):
-    fitted = [Decoder.fit(SCHEMA, public) for public in (pandas_public(), polars_public(), pa.table(PLAIN))]
-    for decoder in (*fitted, Decoder.plain(SCHEMA)):
-        table = decoder.decode(CODED, seed=0, like=like)
-        assert type(table).__module__.split(".")[0] == like
-        check(table)
 
 
 def test_acs(shared_data):
@@ -526,9 +389,8 @@ def test_acs(shared_data):
     assert all(np.array_equal(again.codes[name], coded.codes[name]) for name in schema.coded)
 
 
-@pytest.mark.parametrize("year", [2018, 2019])
-def test_nist(shared_data, year):
-    path = shared_data / f"nist_national{year}.csv.gz"
+def test_nist(shared_data):
+    path = shared_data / "nist_national2019.csv.gz"
     schema = Schema.infer(path, groups=["PUMA"], weight="PWGTP")
     assert schema["PINCP"].missing
     assert schema["PINCP"].integer

@@ -185,13 +185,6 @@ def test_what_does_not_follow_must_be_in_the_table(places):
         places.keyed(["STATES"], places.level(["STATE"]).number)
 
 
-def test_keys_of_groups(places):
-    keyed = places.keyed(["PUMA", "STATE"], places.level(["STATE", "PUMA"]).number)
-    assert [column.name for column in keyed.columns] == ["STATE", "PUMA"]  # the order of the list
-    # STATE in (39, 17), PUMA in (02, 01, 03): places 0, 4, 1, 5 of six
-    assert (keyed.joint.tolist(), keyed.number.tolist(), keyed.size) == ([0, 1, 4, 5], [0, 2, 1, 3], 4)
-
-
 def test_more_combinations_than_numbers():
     wide = Groups.of({f"c{i}": np.arange(2000) for i in range(6)})
     with pytest.raises(DataError, match="leave out columns that follow from others"):

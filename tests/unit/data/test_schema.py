@@ -299,6 +299,7 @@ def test_the_real_files(shared_data):
 # ---------------------------------------------------------------- drafts
 
 
+DAY = datetime.date(2020, 1, 1)
 PUBLIC = {
     "PLACE": ["a", "b"] * 50,
     "WEIGHT": [1.5] * 100,
@@ -307,33 +308,34 @@ PUBLIC = {
     "ZIP": ["01", "02"] * 50,
     "FLAG": [True, None] * 50,
     "PAY": np.arange(100) * 1234.5,
-    "DAY": [datetime.date(2020, 1, 1) + datetime.timedelta(days=day) for day in range(100)],
+    "DAY": [DAY + datetime.timedelta(days=day) for day in range(100)],
+    "RATE": [0.5] * 100,
 }
 
 
-def test_kinds():
+def test_a_draft_has_a_column_of_each_kind():
     schema = Schema.infer(PUBLIC, groups=["PLACE"], weight="WEIGHT")
-    assert schema.names == ("PLACE", "AGE", "CODE", "ZIP", "FLAG", "PAY", "DAY")
-    assert schema["PLACE"] == Column("PLACE", "group", values=("a", "b"))
-    assert schema["CODE"] == Column("CODE", "categorical", values=(1, 2, 3), missing=True)
-    assert schema["ZIP"].values == ("01", "02")
-    assert schema["FLAG"] == Column("FLAG", "categorical", values=(True,), missing=True)
-    assert schema["AGE"].integer
-    assert (schema["AGE"].min, schema["AGE"].max) == (0, 99)
-    assert not schema["PAY"].integer
-    assert schema["DAY"].dates
+    assert schema.names == ("PLACE", "AGE", "CODE", "ZIP", "FLAG", "PAY", "DAY", "RATE")
+    for listed in (
+        Column("PLACE", "group", values=("a", "b")),
+        Column("CODE", "categorical", values=(1, 2, 3), missing=True),
+        Column("ZIP", "categorical", values=("01", "02")),
+        Column("FLAG", "categorical", values=(True,), missing=True),
+        Column("RATE", "categorical", values=(0.5,)),
+    ):
+        assert schema[listed.name] == listed
+    assert (schema["AGE"].integer, schema["AGE"].min, schema["AGE"].max) == (True, 0, 99)
+    assert (schema["PAY"].integer, schema["DAY"].dates) == (False, True)
     assert Schema.from_toml(schema.to_toml()) == schema
 
 
 def test_bins_are_round_and_hold_about_as_many_rows_each():
-    rng = np.random.default_rng(0)
-    incomes = np.round(np.exp(rng.normal(10, 1, 20_000)), 2)
+    incomes = np.round(np.exp(np.random.default_rng(0).normal(10, 1, 20_000)), 2)
     column = Schema.infer({"PAY": incomes}, bins=10)["PAY"]
     assert 7 <= column.size <= 10
     held = np.bincount(np.searchsorted(column.cuts, incomes, side="right")) / len(incomes)
     assert held.max() < 0.25
-    digits = [f"{cut:g}".rstrip("0") for cut in column.cuts]
-    assert all(len(each) <= 3 for each in digits), digits
+    assert all(len(f"{cut:g}".rstrip("0")) <= 3 for cut in column.cuts)
 
 
 def test_times_in_a_csv_are_binned_by_day_and_groups_keep_their_text(tmp_path):
@@ -344,32 +346,20 @@ def test_times_in_a_csv_are_binned_by_day_and_groups_keep_their_text(tmp_path):
     assert schema["T"].cell_texts() == ["[2020-01-06, 2020-01-14)", "[2020-01-14, 2020-01-14]"]
     assert encode(schema, path).codes["T"].tolist() == [0, 1]
     assert schema["WEEK"].values == ("2020-01-06T00:00:00", "2020-01-13T00:00:00")
-    listed = Schema([Column("WEEK", "group", missing=True)]).with_groups(path)
-    assert encode(listed, path, columns=["WEEK"]).codes["WEEK"].tolist() == [0, 1]
     typed = pa.table({"WEEK": [datetime.datetime(2020, 1, 6), datetime.datetime(2020, 1, 6, 5)]})
-    listed = Schema([Column("WEEK", "group", missing=True)]).with_groups(typed)
-    assert encode(listed, typed, columns=["WEEK"]).codes["WEEK"].tolist() == [0, 1]
-
-
-def test_one_day_only_leaves_room_for_others():
-    days = {"D": [datetime.date(2020, 1, 1)] * 3}
-    schema = Schema.infer(days)
-    assert schema["D"].cell_texts() == ["(-inf, 2020-01-01)", "[2020-01-01, inf)"]
-    assert encode(schema, days).codes["D"].tolist() == [1, 1, 1]
+    for table in (path, typed):
+        listed = Schema([Column("WEEK", "group", missing=True)]).with_groups(table)
+        assert encode(listed, table, columns=["WEEK"]).codes["WEEK"].tolist() == [0, 1]
+    days = {"D": [DAY] * 3}  # one day only leaves room for others
+    assert Schema.infer(days)["D"].cell_texts() == ["(-inf, 2020-01-01)", "[2020-01-01, inf)"]
 
 
 def test_few_fractions_are_bins_and_not_a_list():
     """Other places have other densities: as a list, all of them would count as the last one."""
     densities = {"DENSITY": [16.3, 73.0, 90.7, 2674.3]}
     schema = Schema.infer(densities)
-    assert schema["DENSITY"] == Column("DENSITY", "numeric", edges=(50, 80, 1000), integer=False, min=16.3, max=2674.3)
+    assert schema["DENSITY"] == Column("DENSITY", "numeric", edges=(50, 80, 1000), min=16.3, max=2674.3)
     assert encode(schema, densities).codes["DENSITY"].tolist() == [0, 1, 2, 3]
-    assert encode(schema, {"DENSITY": [357.4, 1338.4, 2.0]}).codes["DENSITY"].tolist() == [2, 3, 0]
-
-
-def test_few_whole_numbers_or_one_fraction_are_a_list():
-    assert Schema.infer({"X": [3, 1, 2, 2]})["X"].values == (1, 2, 3)
-    assert Schema.infer({"RATE": [0.5, 0.5]})["RATE"].values == (0.5,)
 
 
 @given(st.lists(st.floats(-1e300, 1e300, allow_subnormal=False), min_size=2, max_size=20, unique=True))
@@ -389,36 +379,20 @@ def test_names_too_many_are_refused_by_name():
         Schema.infer(table, groups=["SEXX"])
 
 
-@pytest.mark.parametrize("name", ["AGE", "AGEP", "age", "age_years", "Person_Age"])
-def test_ages_have_the_usual_edges(name):
-    column = Schema.infer({name: list(range(96)) * 2})[name]
-    assert {18, 25, 65} <= set(column.edges)
-    assert len(column.edges) < 20
+def test_ages_have_the_edges_that_people_ask_about_and_other_columns_quantiles():
+    for name in ("AGE", "AGEP", "age_years", "Person_Age"):
+        edges = Schema.infer({name: list(range(96)) * 2})[name].edges
+        assert {18, 25, 65} <= set(edges)
+        assert len(edges) < 20
+    for name in ("WAGE", "AGENCY", "PAGES", "VILLAGE"):
+        assert Schema.infer({name: list(range(96)) * 2})[name].edges == tuple(range(5, 95, 5))
+    assert Schema.infer({"AGE": list(range(96))}, bins=5)["AGE"].edges == (20, 40, 50, 80)  # 19, 38, 57 and 76, rounded
 
 
-@pytest.mark.parametrize("name", ["WAGE", "AGENCY", "PAGES", "VILLAGE"])
-def test_what_is_no_age_has_quantiles(name):
-    edges = Schema.infer({name: list(range(96)) * 2})[name].edges
-    assert edges == tuple(range(5, 95, 5))
-
-
-def test_few_bins_are_kept_to():
-    edges = Schema.infer({"AGE": list(range(96))}, bins=5)["AGE"].edges
-    assert edges == (20, 40, 50, 80)  # 19, 38, 57 and 76, rounded
-
-
-@given(
-    st.lists(st.floats(-1e9, 1e9, allow_nan=False).map(lambda x: round(x, 3)), min_size=70, max_size=200, unique=True)
-)
+@given(st.lists(st.integers(-(10**12), 10**12).map(lambda x: x / 1000), min_size=70, max_size=200, unique=True))
 def test_edges_stay_in_order_and_within_the_values(numbers):
     column = Schema.infer({"X": numbers}, max_values=10)["X"]
     assert list(column.edges) == sorted(set(column.edges))
     assert min(numbers) < column.edges[0]
     assert column.edges[-1] <= max(numbers)
     assert column.size >= 10  # of 20: rounding never merges more than neighbours
-
-
-def test_edges_are_multiples_of_round_numbers():
-    pay = np.random.default_rng(1).lognormal(10, 1, 5_000).round(2)
-    edges = Schema.infer({"PAY": pay})["PAY"].edges
-    assert sum(edge % 1000 == 0 for edge in edges) >= 0.8 * len(edges)

@@ -1,7 +1,7 @@
 """Proposing a schema from a public table: lists where there are few distinct values, bins where there are many.
 
-The proposal is a starting point. Save it, read it, and correct it with the help of the codebook: a value that private
-rows may have belongs in the list even if the public table happens not to have it.
+The proposal is a starting point: a value that private rows may have belongs in the list even if the public table
+happens not to have it.
 """
 
 from __future__ import annotations
@@ -45,20 +45,16 @@ def infer_columns(
     for name in (*groups, *skip, *([weight] if weight is not None else [])):
         if name not in public.column_names:
             raise SchemaError(f"the table has no column {name!r}{closest(name, public.column_names)}")
-    columns: list[Column] = []
-    too_many: list[str] = []
+    proposed: dict[str, Column | None] = {}
     for name in public.column_names:
-        if name == weight or name in skip:
-            continue
-        cells = group_cells(table, name, public) if name in groups else public[name]
-        proposed = _propose(name, cells, name in groups, max_values, bins)
-        if proposed is None:
-            too_many.append(name)
-        else:
-            columns.append(proposed)
-    if too_many:
+        if name != weight and name not in skip:
+            cells = group_cells(table, name, public) if name in groups else public[name]
+            proposed[name] = _propose(name, cells, name in groups, max_values, bins)
+    columns = [column for column in proposed.values() if column is not None]
+    if len(columns) < len(proposed):
         raise SchemaError(
-            f"these columns have more than {max_values} different texts, or no values at all: {', '.join(too_many)}",
+            f"these columns have more than {max_values} different texts, or no values at all: "
+            f"{', '.join(name for name, column in proposed.items() if column is None)}",
             remedy="draft",
         )
     return columns
@@ -106,9 +102,11 @@ def _numbers(
         values = tuple(int(value) for value in distinct) if whole else tuple(float(value) for value in distinct)
         return Column(name, "categorical", values=values, missing=missing)
     low, high = float(distinct[0]), float(distinct[-1])
-    aged = whole and AGE.search(name) is not None and low >= 0 and high <= OLDEST
-    edges = _usual_ages(low, high, bins) if aged else ()
-    edges = edges or (_between(distinct) if len(distinct) <= bins else _rounded_quantiles(distinct, rows, bins))
+    edges: tuple[float, ...] = ()
+    if whole and AGE.search(name) is not None and low >= 0 and high <= OLDEST:
+        edges = tuple(age for age in USUAL_AGES if low < age <= high)
+    if not 0 < len(edges) < bins:
+        edges = _between(distinct) if len(distinct) <= bins else _rounded_quantiles(distinct, rows, bins)
     return Column(name, "numeric", edges=edges, integer=whole, min=low, max=high, missing=missing)
 
 
@@ -130,24 +128,17 @@ def _quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: int) -> 
     return distinct[indices[indices > 0]]
 
 
-def _usual_ages(low: float, high: float, bins: int) -> tuple[float, ...]:
-    """The usual ages between the youngest and the oldest; nothing if they would make more bins than wanted."""
-    inside = tuple(age for age in USUAL_AGES if low < age <= high)
-    return inside if len(inside) < bins else ()
-
-
 def _between(distinct: NDArray[np.float64]) -> tuple[float, ...]:
     """An edge above each number and at most at the next one: that one, or a number between them with fewer digits."""
-    found = []
+
+    def digits(number: float) -> int:
+        return len(Decimal(repr(number)).normalize().as_tuple().digits)
+
+    edges = []
     for low, high in pairwise(distinct.tolist()):
         rounded = _round_within((low + high) / 2, 0.49 * (high - low))
-        found.append(rounded if low < rounded <= high and _digits(rounded) < _digits(high) else high)
-    return tuple(found)
-
-
-def _digits(number: float) -> int:
-    """The number of digits of a number, without zeros at either end."""
-    return len(Decimal(repr(number)).normalize().as_tuple().digits)
+        edges.append(rounded if low < rounded <= high and digits(rounded) < digits(high) else high)
+    return tuple(edges)
 
 
 def _rounded_quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: int) -> tuple[float, ...]:
@@ -206,28 +197,23 @@ def ordered_pairs(
     generator = np.random.default_rng(0)
     # each column's values, exchanged within their bins
     alone = {column.name: values[column.name][_exchanged(codes[column.name], generator)] for column in columns}
-    return [
-        (low.name, high.name)
-        for low, high in permutations(columns, 2)
-        if low.dates == high.dates and _ordered(values, alone, low.name, high.name)
-    ]
 
+    def ordered(low: str, high: str) -> bool:
+        both = ~np.isnan(values[low]) & ~np.isnan(values[high])
+        if both.sum() < FEWEST_ROWS:
+            return False
+        broken = (values[low] > values[high])[both].mean()
+        broken_alone = (alone[low] > alone[high])[both].mean()
+        return bool(broken <= 1 - HOLDS and broken_alone >= max(BREAKS, 2 * broken))
 
-def _ordered(values: Mapping[str, Floats], alone: Mapping[str, Floats], low: str, high: str) -> bool:
-    """Whether one column is hardly ever above another, and often would be if their values were drawn alone."""
-    both = ~np.isnan(values[low]) & ~np.isnan(values[high])
-    if both.sum() < FEWEST_ROWS:
-        return False
-    broken = (values[low] > values[high])[both].mean()
-    broken_alone = (alone[low] > alone[high])[both].mean()
-    return bool(broken <= 1 - HOLDS and broken_alone >= max(BREAKS, 2 * broken))
+    pairs = permutations(columns, 2)
+    return [(low.name, high.name) for low, high in pairs if low.dates == high.dates and ordered(low.name, high.name)]
 
 
 def _exchanged(codes: NDArray[Any], generator: np.random.Generator) -> Ints:
     """For each row, another row with the same code: the rows of each code are shuffled among themselves."""
-    shuffled, kept = np.lexsort((generator.random(len(codes)), codes)), np.argsort(codes, kind="stable")
-    exchanged = np.empty_like(kept)
-    exchanged[kept] = shuffled
+    exchanged = np.empty(len(codes), np.int64)
+    exchanged[np.argsort(codes, kind="stable")] = np.lexsort((generator.random(len(codes)), codes))
     return exchanged
 
 

@@ -125,11 +125,8 @@ class Numeric(ColumnKind):
         column, numbers = self.column, numbers_in(cells, dates=self.column.dates)
         codes = np.searchsorted(np.asarray(column.cuts), numbers, side="right").astype(np.int64)
         codes[np.isnan(numbers)] = fallback
-        beyond = np.zeros(len(numbers), dtype=np.bool_)
-        if column.min is not None:
-            beyond |= numbers < column.min
-        if column.max is not None:
-            beyond |= numbers > column.max
+        low, high = (-np.inf if column.min is None else column.min), (np.inf if column.max is None else column.max)
+        beyond = (numbers < low) | (numbers > high)
         if column.unknown == "missing":
             codes[beyond] = self.present
         fits = np.isfinite(numbers) & ~beyond
@@ -176,9 +173,8 @@ class Numeric(ColumnKind):
     def _exactly(self, number: float, op: str, value: Any) -> Mask:
         column = self.column
         equal = np.zeros(self.present, dtype=np.bool_)
-        below = column.min is not None and number < column.min
-        above = column.max is not None and number > column.max
-        if below or above or (column.integer and not number.is_integer()):
+        low, high = (-math.inf if column.min is None else column.min), (math.inf if column.max is None else column.max)
+        if not low <= number <= high or (column.integer and not number.is_integer()):
             return equal
         code = int(np.searchsorted(self.thresholds, number, side="right"))
         if self.bounds(code) != (number, number):

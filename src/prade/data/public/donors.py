@@ -4,9 +4,9 @@ A synthetic row has codes; a code is a value or a bin. All values of the row com
 codes, its *donor*, so that values that belong together stay together: wages are part of the same person's income.
 
 If no public row has all codes of a row, its columns are put in a line: the linked sets of the schema, then the other
-numeric columns. One donor gives the values of as many columns from the start of the line as some public row has the
-bins of, together; another donor gives those of the columns that follow, and so on. A linked set is divided only if no
-public row has its bins together. A column that is left over takes a value of its bin by itself.
+numeric columns. One donor gives as many columns from the start of the line as some public row has the bins of,
+together; another donor those that follow, and so on. A linked set is divided only if no public row has its bins
+together. A column that is left over takes a value of its bin by itself.
 """
 
 from __future__ import annotations

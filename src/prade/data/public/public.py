@@ -85,8 +85,7 @@ class Public:
         present = [name for name in by if name in rows.column_names]
         for index, name in enumerate(rows.column_names):
             if isinstance(rows, pa.Table) and name in (*by, weight) and pa.types.is_union(rows[name].type):
-                # Python objects, each with its own type
-                rows = rows.set_column(index, name, read_table(table, [name])[name])
+                rows = rows.set_column(index, name, read_table(table, [name])[name])  # Python objects
         threads = min(cores(), AT_ONCE)
         coded = encode(schema, rows, weight=weight, threads=threads)
         numeric = [name for name in schema.coded if schema[name].numeric]

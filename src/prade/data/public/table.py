@@ -56,15 +56,14 @@ class PublicFiles:
     folder: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        texts = isinstance(self.files, tuple) and all(isinstance(file, str) and file for file in self.files)
-        if not texts or not self.files:
-            raise DataError(f"files is {self.files!r}; give the path of at least one public file, as text")
-        weight = self.weight is None or (isinstance(self.weight, str) and self.weight)
-        if not weight or (self.sha256 and len(self.sha256) != len(self.files)):
+        texts = [*self.files, *([] if self.weight is None else [self.weight])]
+        if not self.files or not all(isinstance(text, str) and text for text in texts):
             raise DataError(
-                f"weight is {self.weight!r}, with {len(self.sha256)} hashes for {len(self.files)} files; give the name "
-                "of a column, and one hash for each file, or leave them out"
+                f"files is {self.files!r} and weight {self.weight!r}; give the paths of public files and the name of a "
+                "column, as texts"
             )
+        if self.sha256 and len(self.sha256) != len(self.files):
+            raise DataError(f"{len(self.sha256)} hashes are for {len(self.files)} files; give one for each, or none")
 
     @classmethod
     def at(cls, paths: Iterable[str | PathLike[str]], weight: str | None = None) -> PublicFiles:
@@ -167,12 +166,10 @@ def _need_file(file: str) -> None:
 
 def _need_same_columns(files: tuple[str, ...], names: Sequence[Sequence[str]]) -> None:
     for file, mine in zip(files, names, strict=True):
-        if set(mine) != set(names[0]):
-            lacking, having = (file, files[0]) if set(names[0]) - set(mine) else (files[0], file)
-            columns = sorted(set(names[0]) - set(mine) or set(mine) - set(names[0]))
+        if differing := sorted({*mine} ^ {*names[0]}):
             raise DataError(
-                f"{lacking} lacks the column {', '.join(columns[:5])}, which {having} has; give public files with the "
-                "same columns"
+                f"only one of {file} and {files[0]} has the column {', '.join(differing[:5])}; give public files with "
+                "the same columns"
             )
 
 
@@ -181,25 +178,24 @@ def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] 
     _need_same_columns(files, [table.column_names for table in tables])
     names = tables[0].column_names
     alike = {name: len({table.schema.field(name).type for table in tables}) == 1 for name in names}
-    plain = [
-        pa.table({name: table[name] if alike[name] else _without_type(table[name]) for name in names})
-        for table in tables
-    ]
+
+    def plain(table: pa.Table, name: str) -> Any:
+        """For joining with a column of another type: no dictionary, and no type if there is no value."""
+        column = table[name]
+        if alike[name]:
+            return column
+        return pa.nulls(len(column)) if column.null_count == len(column) else plain_cells(column)
+
+    parts = [pa.table({name: plain(table, name) for name in names}) for table in tables]
     try:
-        joined = pa.concat_tables(plain, promote_options="permissive")
+        joined = pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException:
-        differing = [name for name in names if len({str(table.schema.field(name).type) for table in plain}) > 1]
+        differing = [name for name in names if len({str(table.schema.field(name).type) for table in parts}) > 1]
         raise DataError(
             f"the public files have incompatible types (numbers and text) in {', '.join(differing[:5])}; "
             "convert the columns to one type"
         ) from None
     return joined.cast(common_schema([table.schema for table in tables], joined.schema))
-
-
-def _without_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column for joining with one of another type: without a dictionary, and without any type if it has no value."""
-    empty = column.null_count == len(column)
-    return pa.chunked_array([pa.nulls(len(column))]) if empty else plain_cells(column)
 
 
 class PublicTable:

@@ -1,9 +1,8 @@
 """The types that a public table declares, carried into the synthetic table: so programs read both as the same types.
 
 A parquet file has an Arrow type for each column, notes for polars beside it, and notes for pandas about all columns
-(such as `Int64`, whole numbers that may be missing). Those about the columns that are written are carried. An index of
-pandas is left out, because it numbers the rows of the public file. Other notes in a file's metadata describe that file
-and are not carried.
+(such as `Int64`, whole numbers that may be missing). Those about the columns that are written are carried; an index,
+which numbers the rows of the public file, and other notes are not.
 """
 
 from __future__ import annotations
@@ -73,11 +72,11 @@ class DeclaredTypes:
                 declared = pa.field(name, cells.type)
             fields.append(declared.with_nullable(declared.nullable or cells.null_count > 0))
             arrays.append(cells)
-        as_declared = {
-            each.name for each in fields if each.name in self.fields and each.type == self.fields[each.name].type
+        declared_names = {
+            each.name for each in fields if each.type == getattr(self.fields.get(each.name), "type", None)
         }
         metadata = {key: value for key, value in (table.schema.metadata or {}).items() if key != PANDAS}
-        metadata |= _noted(self.notes, [n for n in self.notes.get("columns", []) if n["field_name"] in as_declared])
+        metadata |= _noted(self.notes, [n for n in self.notes.get("columns", []) if n["field_name"] in declared_names])
         return pa.table(arrays, schema=pa.schema(fields, metadata))
 
     def framed(self, table: pa.Table, like: Like) -> Frame:
