@@ -16,15 +16,7 @@ from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.queries.parts import Marginal
-from prade.tuning.candidates import (
-    FEWEST_ROWS,
-    MOST_CELLS,
-    RAW_PAIRS,
-    Candidates,
-    Choice,
-    laws_within,
-    with_least_noise,
-)
+from prade.tuning.candidates import RAW_PAIRS, Candidates, Choice, laws_within, with_least_noise
 from prade.tuning.gain import (
     StandInLevel,
     off_by,
@@ -109,13 +101,6 @@ def test_a_level_of_everybody_costs_nothing_and_is_no_part_of_the_task(data):
     assert alone.task == below.task == task == Task("people", data.schema, 1, levels=[(), "PLACE"], groups=data.groups)
 
 
-def test_a_level_of_everybody_is_tried_where_several_groups_stand_in_below_it(candidates_for):
-    start, candidates = Choice((("AGE",),)), candidates_for(4, (("STATE", "PLACE"),))
-    everybody = [change for change in changes(candidates, start) if change[1].everybody]
-    assert everybody == [("a level of everybody first", replace(start, everybody=True))]
-    assert ("no level of everybody", start) in changes(candidates, replace(start, everybody=True))
-
-
 def test_ladders_change_one_thing_at_a_time(candidates_for):
     candidates = candidates_for(4)
     start = candidates.simplest()
@@ -165,13 +150,12 @@ def test_each_law_comes_with_the_tables_that_suit_it(candidates_for):
 
 def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
     """By conditioning on all cells at once, where `telling_parts` takes one part after the other."""
-    generator = np.random.default_rng(3)
-    factors = generator.normal(size=(6, 6))
+    factors = np.random.default_rng(3).normal(size=(6, 6))
     moments, cells, variance = factors @ factors.T, [slice(0, 2), slice(2, 5), slice(5, 6)], 0.7
-    rests = [predicted_rest(moments, cells, variance, asked) for asked in ([0], [0, 2], [0, 1, 2])]
-    assert rests == sorted(rests, reverse=True)
     precision = np.linalg.inv(moments) + np.diag([1, 1, 0, 0, 0, 1]) / variance
-    assert rests[1] == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))).sum())
+    rest = predicted_rest(moments, cells, variance, [0, 2])
+    assert rest == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))).sum())
+    assert predicted_rest(moments, cells, variance, [0]) > rest > predicted_rest(moments, cells, variance, [0, 1, 2])
 
 
 def test_raw_pairs_are_for_cells_that_stand_out_from_the_noise(candidates_for):
@@ -211,8 +195,9 @@ def test_what_stand_ins_have_out_of_reach_is_counted():
     stand_in = SimpleNamespace(public=Public.of(schema, {"a": [0, 1], "b": [0, 1]}), codes=codes)
     level = SimpleNamespace(stand_in=stand_in, group=np.zeros(4, np.int64), left_out=range(0))
     candidates = SimpleNamespace(levels=[[level]], schema=schema)
-    asked = [["a"]], [["b"]], [["a", "b"]], [["a"], ["b"]]
-    assert [Candidates.out_of_reach(candidates, parts) for parts in asked] == [0.25, 0.0, 0.5, 0.125]
+    asked = {"a": [["a"]], "b": [["b"]], "a x b": [["a", "b"]], "a, b": [["a"], ["b"]]}
+    shares = {name: Candidates.out_of_reach(candidates, parts) for name, parts in asked.items()}
+    assert shares == {"a": 0.25, "b": 0.0, "a x b": 0.5, "a, b": 0.125}
 
 
 def asked_above(candidates, parts):
@@ -229,20 +214,6 @@ def test_what_the_last_level_tells_is_not_asked_above(candidates_for):
     assert set(asked_above(candidates, candidates.single[2:])) & set(told)
     few, more = (len(asked_above(candidates_for(epsilon), (("SEX",),))) for epsilon in ("1/100", 100))
     assert few < more
-
-
-def test_large_tables_need_many_rows_and_little_noise(data, candidates_for):
-    candidates = candidates_for(1)
-    largest = {
-        (place, variance): max(map(data.schema.domain_size, candidates._small_pairs(place, variance)), default=0)
-        for place in (0, 1)
-        for variance in (1.0, 30.0**2, 1e6)
-    }
-    rows = [float(np.median(np.concatenate([level.rows for level in each]))) for each in candidates.levels]
-    for (place, variance), cells in largest.items():
-        assert cells <= min(rows[place] / max(variance**0.5, FEWEST_ROWS), MOST_CELLS)
-    assert largest[0, 1.0] > largest[1, 1.0] > largest[1, 1e6]
-    assert largest[0, 1.0] > largest[0, 30.0**2] > largest[0, 1e6]
 
 
 def test_a_part_that_others_tell_is_not_asked():
@@ -270,6 +241,5 @@ def test_a_prior_is_scaled_until_both_one_way_shares_are_the_true_ones(data, reh
     found = scaled_to_one_way(prior, truth)
     for axis in (1, 2):
         np.testing.assert_allclose(found.sum(axis=axis), truth.sum(axis=axis), atol=1e-5)
-    np.testing.assert_allclose(
-        off_by([level], data.schema, ("AGE", "EMPLOY")), np.mean((truth - found) ** 2, axis=0), rtol=1e-12
-    )
+    off = off_by([level], data.schema, ("AGE", "EMPLOY"))
+    np.testing.assert_allclose(off, np.mean((truth - found) ** 2, axis=0), rtol=1e-12)

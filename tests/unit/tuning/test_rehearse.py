@@ -74,89 +74,86 @@ def public_error(rehearsal):
 # ---------------------------------------------------------------------- who plays whom
 
 
-def test_states_take_turns_where_the_plan_has_other_states(elsewhere, public):
-    assert elsewhere.kind == "other groups"
-    played = [{values[0] for values in stand_in.groups.level(LEVELS).values} for stand_in in elsewhere.stand_ins]
-    stayed = [{values[0] for values in stand_in.public.groups.values} for stand_in in elsewhere.stand_ins]
-    assert sorted(map(sorted, played)) == [[11], [12]]
-    assert all(not one & other for one, other in zip(played, stayed, strict=True))
-    for stand_in in elsewhere.stand_ins:
-        assert len(stand_in.public) + len(stand_in.group) == len(public)
-        assert stand_in.shrink == 1
-        assert sorted(np.bincount(stand_in.group)) == sorted(stand_in.rows)
+def later(places, years, **nation):
+    """The list of these places in later years."""
+    rows = [(state, place, year) for year in years for state, place in places]
+    table = {name: [row[k] for row in rows] for k, name in enumerate((*LEVELS, "YEAR"))}
+    return {name: [value] * len(rows) for name, value in nation.items()} | table
 
 
-def test_halves_of_each_group_play_where_the_plan_has_the_same_places(same_places, public):
-    (stand_in,) = same_places.stand_ins
-    assert same_places.kind == "recurring groups"
-    assert len(stand_in.public) + len(stand_in.group) == len(public)
-    assert len(stand_in.groups) == len(stand_in.public.groups) == len(public.groups)
-    assert stand_in.shrink == pytest.approx(0.5**0.5)
-    rows = dict(zip(public.groups.values, np.bincount(public.group), strict=True))
-    for values, number in zip(stand_in.groups.level(LEVELS).values, stand_in.rows, strict=True):
-        assert number / rows[values] == pytest.approx(1, abs=0.5)
+YEARLY = [*LEVELS, "YEAR"]
+NATION = ["NATION", "STATE", ("PLACE", "YEAR")]  # the public table does not have the nation
 
 
-def test_last_years_places_are_their_own_when_years_take_turns(data, elsewhere):
-    columns = [*LEVELS, "YEAR"]
-    public = Public.of(data.schema, data.public, columns)
-    places = list(dict.fromkeys((state, place) for state, place, _ in public.groups.values))
-    later = {
-        "STATE": [state for state, _ in places],
-        "PLACE": [place for _, place in places],
-        "YEAR": [2030] * len(places),
+@pytest.mark.parametrize(
+    ("columns", "groups", "levels", "kind", "number", "recurs"),
+    [
+        (LEVELS, "elsewhere", LEVELS, "other groups", 2, False),  # the states take turns
+        (LEVELS, "same", LEVELS, "recurring groups", 1, True),
+        (
+            LEVELS,
+            "next years",
+            NATION,
+            "recurring groups",
+            1,
+            True,
+        ),  # each place once, though there are two years of it
+        (YEARLY, "same", LEVELS, "other years", 4, True),
+        (YEARLY, "next years", NATION, "other groups", 4, True),
+        ([], "elsewhere", LEVELS, "no groups", 1, False),
+    ],
+)
+def test_public_rows_stay_or_stand_in(data, public, columns, groups, levels, kind, number, recurs):
+    listing = {
+        "elsewhere": listed(data.groups),
+        "same": listed(data.public),
+        "next years": later(public.groups.values, [2030, 2031], NATION="US"),
     }
-    rehearsal = Rehearsal.of(public, later, ["STATE", ("PLACE", "YEAR")])
-    assert len(rehearsal.stand_ins) == 4
+    known = Public.of(data.schema, data.public, columns)
+    rehearsal = Rehearsal.of(known, listing[groups], levels)
+    assert (rehearsal.kind, len(rehearsal.stand_ins)) == (kind, number)
+    halves = kind == "recurring groups"
     for stand_in in rehearsal.stand_ins:
-        assert len({values[2] for values in stand_in.groups.level(columns).values}) == 1
-        assert stand_in.recurring.recurs.all()
+        assert len(stand_in.public) + len(stand_in.group) == len(public)
+        assert stand_in.shrink == stand_in.noise == pytest.approx(0.5**0.5 if halves else 1)
+        # one private table is one year: it gets the plan's noise, however many years the public table has
+        assert stand_in.rows.tolist() == ((1 + halves) * np.bincount(stand_in.group)).tolist()
+        assert stand_in.recurring.recurs.all() == recurs
+        if kind == "no groups":  # dealt out among the plan's groups
+            assert np.ptp(np.bincount(stand_in.group)) <= 1
+            assert len(stand_in.groups) == len(listed(data.groups))
+        elif columns == LEVELS and recurs:
+            assert len(stand_in.groups) == len(known.groups)
+
+
+def test_states_take_turns_where_the_plan_has_other_states(elsewhere):
+    states = set()
+    for stand_in in elsewhere.stand_ins:
+        rows = stand_in.groups.level(LEVELS).values, stand_in.public.groups.values
+        ((played,), (stayed,)) = ({values[0] for values in each} for each in rows)
+        assert played != stayed
+        states.add(played)
+    assert states == {11, 12}
+
+
+def test_last_years_places_are_their_own_when_years_take_turns(data, public, elsewhere):
+    yearly = Public.of(data.schema, data.public, YEARLY)
+    rehearsal = Rehearsal.of(yearly, later(public.groups.values, [2030]), ["STATE", ("PLACE", "YEAR")])
+    for stand_in in rehearsal.stand_ins:
+        assert len({values[2] for values in stand_in.groups.level(YEARLY).values}) == 1
         assert np.ptp(stand_in.sizes) > 0
     assert public_error(rehearsal) < public_error(elsewhere)
-
-
-def test_a_new_year_and_one_public_year_is_rehearsed_by_halves(data, public):
-    """Each place once, though the plan has two years of it."""
-    places = list(public.groups.values) * 2
-    later = {
-        "NATION": ["US"] * len(places),  # which the public table does not have
-        "STATE": [state for state, _ in places],
-        "PLACE": [place for _, place in places],
-        "YEAR": [2030] * len(public.groups) + [2031] * len(public.groups),
-    }
-    rehearsal = Rehearsal.of(public, later, ["NATION", "STATE", ("PLACE", "YEAR")])
-    assert rehearsal.kind == "recurring groups"
-    (stand_in,) = rehearsal.stand_ins
-    assert len(stand_in.groups) == len(public.groups)
-    assert stand_in.recurring.recurs.all()
-    assert len(stand_in.group) + len(stand_in.public) == len(public)
 
 
 def test_without_levels_single_public_groups_play_the_whole_table(data, public):
     rehearsal = Rehearsal.of(public, None, [])
     assert len(rehearsal.stand_ins) == 2  # the states, which are larger than places
     for stand_in in rehearsal.stand_ins:
-        assert len(stand_in.groups) == 1
-        assert (stand_in.group == 0).all()
-        assert stand_in.rows.tolist() == [len(public)]
+        assert (len(stand_in.groups), stand_in.shrink, stand_in.rows.tolist()) == (1, 1, [len(public)])
         assert stand_in.noise == pytest.approx(len(stand_in.group) / len(public))  # its share is the same
-        assert stand_in.shrink == 1
     plan = Plan("x", data.schema, Budget.pure(1), Unit(1), [Level((), Workload.marginals(data.schema, ["AGE"]))])
     for question, played in zip(plan.questions, rehearsal.release(plan, 1).plan.questions, strict=True):
         assert float(played.scale / question.scale) == pytest.approx(stand_in.noise, rel=0.01)
-
-
-def test_years_take_turns_where_the_public_table_has_several_of_the_same_places(data):
-    public = Public.of(data.schema, data.public, [*LEVELS, "YEAR"])
-    rehearsal = Rehearsal.of(public, listed(data.public), LEVELS)
-    assert rehearsal.kind == "other years"
-    assert len(rehearsal.stand_ins) == 4
-    for stand_in in rehearsal.stand_ins:
-        assert stand_in.recurring.recurs.all()
-        assert len(stand_in.public) + len(stand_in.group) == len(public)
-        # one private table is one year: it gets the plan's noise, however many years the public table has
-        assert stand_in.noise == 1
-        assert stand_in.rows.tolist() == np.bincount(stand_in.group).tolist()
 
 
 @pytest.fixture(scope="module")
@@ -206,24 +203,14 @@ def test_stand_ins_stand_for_as_many_people_as_their_weights_say(data):
     assert share > 1.5 * old.mean()
 
 
-def test_without_public_groups_rows_are_dealt_out(data):
-    public = Public.of(data.schema, data.public)
-    rehearsal = Rehearsal.of(public, listed(data.groups), LEVELS)
-    assert rehearsal.kind == "no groups"
-    (stand_in,) = rehearsal.stand_ins
-    assert np.ptp(np.bincount(stand_in.group)) <= 1
-    assert len(stand_in.groups) == len(listed(data.groups))
-
-
 def test_every_row_that_is_used_is_a_public_one_and_used_once(elsewhere, same_places, public):
-    codes = np.stack(list(public.prior.codes.values()), axis=1)
+    def sorted_rows(*codes):
+        rows = np.concatenate([np.stack([each[name] for name in public.prior.codes], axis=1) for each in codes])
+        return rows[np.lexsort(rows.T)]
+
     for stand_in in [*elsewhere.stand_ins, *same_places.stand_ins]:
-        both = [
-            np.stack([each[name] for name in public.prior.codes], axis=1)
-            for each in (stand_in.public.prior.codes, stand_in.codes)
-        ]
-        used = np.concatenate(both)
-        assert np.array_equal(used[np.lexsort(used.T)], codes[np.lexsort(codes.T)])
+        used = sorted_rows(stand_in.public.prior.codes, stand_in.codes)
+        assert np.array_equal(used, sorted_rows(public.prior.codes))
 
 
 def test_too_small_a_table_is_refused():
@@ -256,28 +243,23 @@ def test_more_budget_means_less_error(data, elsewhere):
     assert errors[1] == error(elsewhere, asking(data, 1)) != error(elsewhere, asking(data, 1), seed=4)
 
 
-def test_noise_is_shared_between_plans_up_to_its_scale(data, elsewhere):
-    stand_in = elsewhere.stand_ins[0]
-    few = asking(data, 1, ("AGE",), groups=stand_in.groups)
-    many = asking(data, "1/2", ("RACE", "AGE"), groups=stand_in.groups)
-    exact = asking(data, 10**6, ("AGE",), groups=stand_in.groups)
-    truth = _noisy(exact, stand_in, 5)[1][0]
-    one, other = _noisy(few, stand_in, 5)[1][0] - truth, _noisy(many, stand_in, 5)[1][1] - truth
-    assert np.abs(other - 4 * one).max() <= 3  # both are rounded to whole numbers
-    assert np.abs(one).max() > 3
-
-
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_noise_in_a_fold_has_the_plans_scale(data, elsewhere, law):
+def test_noise_has_the_plans_scale_and_is_shared_between_plans_up_to_it(data, elsewhere, law):
     stand_in = elsewhere.stand_ins[0]
-    budget = Budget.pure("1/10") if law == "laplace" else Budget.zcdp("1/200")
-    noisy = asking(data, 1, groups=stand_in.groups, budget=budget)
-    exact = asking(data, 10**6, groups=stand_in.groups)
-    question = noisy.questions[1]
-    assert question.law == law
-    pairs = zip(_noisy(noisy, stand_in, 1)[1], _noisy(exact, stand_in, 1)[1], strict=True)
-    noise = np.concatenate([(one - other).ravel() for one, other in pairs])
-    assert noise.std() == pytest.approx(question.variance**0.5, rel=0.25)
+
+    def noise(epsilon, columns):
+        budget = Budget.pure(epsilon) if law == "laplace" else Budget.zcdp(Fraction(epsilon) ** 2 / 2)
+        noisy = asking(data, 1, columns, groups=stand_in.groups, budget=budget)
+        exact = asking(data, 10**6, columns, groups=stand_in.groups)
+        assert noisy.questions[1].law == law
+        counts = zip(_noisy(noisy, stand_in, 5)[1], _noisy(exact, stand_in, 5)[1], strict=True)
+        return noisy.questions[1], [one - other for one, other in counts]
+
+    question, mine = noise("1/10", ("AGE",))
+    other, theirs = noise("1/20", ("RACE", "AGE"))
+    assert mine[0].std() == pytest.approx(question.variance**0.5, rel=0.25)
+    ratio = float(other.scale / question.scale)
+    assert np.abs(theirs[1] - ratio * mine[0]).max() <= ratio  # both are rounded to whole numbers
 
 
 def test_both_laws_share_their_luck_and_have_their_own_shape(data, elsewhere):
@@ -292,22 +274,21 @@ def test_both_laws_share_their_luck_and_have_their_own_shape(data, elsewhere):
     assert (laplace.std(), gaussian.std()) == (pytest.approx(2**0.5, rel=0.05), pytest.approx(1, rel=0.05))
 
 
-def test_a_plan_is_rehearsed_with_its_own_law(data, elsewhere):
-    budget = Budget.approx(1, "1e-9")
-    for noise, law in ((None, "gaussian"), ("laplace", "laplace")):
-        plan = asking(data, 1, budget=budget, noise=noise)
-        rehearsed = elsewhere.release(plan).plan
-        assert {question.law for question in rehearsed.questions} == {law}
-        assert [each.scale for each in rehearsed.questions] == [each.scale for each in plan.questions]
-
-
-def test_halves_are_rehearsed_with_less_noise(data, same_places):
-    stand_in = same_places.stand_ins[0]
-    for budget in (Budget.pure(1), Budget.zcdp(1)):
-        plan = asking(data, 1, groups=listed(data.public), budget=budget)
-        played = same_places.release(plan).plan
-        for question, other in zip(plan.questions, played.questions, strict=True):
-            assert float(other.scale / question.scale) == pytest.approx(stand_in.shrink)
+@pytest.mark.parametrize(
+    ("budget", "noise"),
+    [
+        (Budget.pure(1), None),
+        (Budget.zcdp(1), None),
+        (Budget.approx(1, "1e-9"), None),
+        (Budget.approx(1, "1e-9"), "laplace"),
+    ],
+)
+def test_a_plan_is_rehearsed_with_its_own_law_and_halves_with_less_noise(data, elsewhere, same_places, budget, noise):
+    for rehearsal, groups in ((elsewhere, data.groups), (same_places, data.public)):
+        plan = asking(data, 1, groups=listed(groups), budget=budget, noise=noise)
+        for question, played in zip(plan.questions, rehearsal.release(plan).plan.questions, strict=True):
+            assert played.law == question.law
+            assert float(played.scale / question.scale) == pytest.approx(rehearsal.stand_ins[0].shrink)
 
 
 # ---------------------------------------------------------------------- numbers of rows
@@ -335,10 +316,10 @@ def test_risk_is_the_tail_of_the_noise_where_groups_differ_much_and_small_where_
 
 def test_risk_enters_the_error(data, public):
     plan = asking(data, "1/10")
-    with_bias = Rehearsal.of(public, listed(data.groups), LEVELS, bias=20)
-    without = Rehearsal.of(public, listed(data.groups), LEVELS, bias=None)
-    errors = without.errors(plan)
-    risks = (with_bias.errors(plan) - errors) / (2 - errors)  # from (1 - P) error + 2 P
+    with_bias, errors = (
+        Rehearsal.of(public, listed(data.groups), LEVELS, bias=bias).errors(plan) for bias in (20, None)
+    )
+    risks = (with_bias - errors) / (2 - errors)  # from (1 - P) error + 2 P
     assert risks == pytest.approx(np.full(len(risks), risks[0]))
     assert 0.1 < risks[0] < 1
 
@@ -357,16 +338,12 @@ def test_risk_is_that_of_what_tables_say_if_numbers_of_rows_are_not_asked_for():
 def test_errors_of_halves_are_scaled_back(data, same_places):
     """The prior's error in a stand_in is that of half as many rows on either side, and sqrt(2) too large."""
     stand_in = same_places.stand_ins[0]
-    truth = rows_of(stand_in, 0)
-    mine = stand_in.recurring.rows(stand_in.public.group, 0)
-    own = Prior(
-        truth.schema, {name: code[mine] for name, code in stand_in.public.prior.codes.items()}, np.ones(mine.sum())
-    )
+    truth, mine = rows_of(stand_in, 0), stand_in.recurring.rows(stand_in.public.group, 0)
+    codes = {name: code[mine] for name, code in stand_in.public.prior.codes.items()}
+    own = Prior(truth.schema, codes, np.ones(mine.sum()))
     found = joint_errors(truth, own, same_places.pairs).mean()
     assert same_places.public_errors(0)[0] == pytest.approx(found / 2**0.5)
     plan = asking(data, 10**6, data.schema.coded, groups=listed(data.public))
-    exact = same_places.errors(plan, Settings(n0=1e-3))[0]
-    other = Rehearsal("recurring groups", [replace(stand_in, shrink=1.0)], same_places.pairs).errors(
-        plan, Settings(n0=1e-3)
-    )[0]
+    unscaled = Rehearsal("recurring groups", [replace(stand_in, shrink=1.0)], same_places.pairs)
+    exact, other = (each.errors(plan, Settings(n0=1e-3))[0] for each in (same_places, unscaled))
     assert exact == pytest.approx(other / 2**0.5)

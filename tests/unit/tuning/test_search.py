@@ -56,19 +56,27 @@ def test_the_expected_error_comes_from_groups_that_chose_nothing_and_its_precisi
     assert expected.error_spread == pytest.approx(expected.spread, rel=1e-6)  # the public table's errors are all alike
 
 
-def test_tables_may_differ_in_their_gains_but_none_may_lose():
-    few, much = np.array([[0.02, 0.03, 0.04]]), np.array([[0.3, 0.31, 0.32]])
-    assert clearly_gain([few, much])  # though the next gain may be anything
-    assert expected_in_another([few, much], 10)[1] > 0.2
-    assert not clearly_gain([few - 0.035, much])
-    assert not clearly_gain([np.array([[-0.2, 0.3]]), np.array([[-0.3, 0.4]])])  # chance between groups
-    assert clearly_gain([np.array([[0.2]]), np.array([[0.3]])])  # single groups: between tables
-    assert not clearly_gain([np.array([[0.02]]), np.array([[0.3]])])
-    one_large = np.array([[1e-3, 2e-3, 1e-3, 3e-3, 1e-3, 0.9]])  # a mean of 0.15, to within 0.15, but all six gain
-    assert clearly_gain([one_large])
-    assert not clearly_gain([one_large * [1, 1, 1, -1, 1, 1]])  # five of six do so once in nine times
-    assert clearly_gain([np.array([[0.2], [0.25]])])  # one group: between draws of noise
-    assert not clearly_gain([np.array([[-0.1], [0.25]])])
+FEW, MUCH = np.array([[0.02, 0.03, 0.04]]), np.array([[0.3, 0.31, 0.32]])
+ONE_LARGE = np.array([[1e-3, 2e-3, 1e-3, 3e-3, 1e-3, 0.9]])  # a mean of 0.15, to within 0.15, but all six gain
+
+
+@pytest.mark.parametrize(
+    ("tables", "gain"),
+    [
+        ([FEW, MUCH], True),  # though the next gain may be anything
+        ([FEW - 0.035, MUCH], False),
+        ([np.array([[-0.2, 0.3]]), np.array([[-0.3, 0.4]])], False),  # chance between groups
+        ([np.array([[0.2]]), np.array([[0.3]])], True),  # single groups: between tables
+        ([np.array([[0.02]]), np.array([[0.3]])], False),
+        ([ONE_LARGE], True),
+        ([ONE_LARGE * [1, 1, 1, -1, 1, 1]], False),  # five of six do so once in nine times
+        ([np.array([[0.2], [0.25]])], True),  # one group: between draws of noise
+        ([np.array([[-0.1], [0.25]])], False),
+    ],
+)
+def test_tables_may_differ_in_their_gains_but_none_may_lose(tables, gain):
+    assert clearly_gain(tables) == gain
+    assert expected_in_another([FEW, MUCH], 10)[1] > 0.2
 
 
 def test_the_stated_precision_holds_two_times_in_three():

@@ -1,6 +1,5 @@
 """Tuning for targets: errors are those of what the targets name, at their levels, and the tuner spends on them."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -149,13 +148,6 @@ def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
     assert [(each.what, each.by) for each in said] == [("RACE x EMPLOY", "STATE"), ("RACE x EMPLOY", "STATE+PLACE")]
     assert all(each.error < each.prior for each in said)
     assert targeted.plan.task.targets == task_of(data, Target(["RACE x EMPLOY"], by=LEVELS)).targets
-
-
-def test_workers_find_the_same_plan_for_targets(data, tuned):
-    wanted = Target(["RACE x EMPLOY"], by=LEVELS)
-    with ThreadPoolExecutor(2) as threads:
-        found = tuned_for(data, wanted, execution=Execution(1, threads))
-    assert found.plan.to_toml() == tuned[1].plan.to_toml()
 
 
 def test_trials_are_compared_by_what_the_targets_name(tuned):
