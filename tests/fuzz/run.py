@@ -29,6 +29,7 @@ import msgspec
 
 from fuzz.readers import ALL, Reader, World
 from prade.core.errors import PradeError
+from prade.core.files import replace_file
 
 SLICE = 1.0  # seconds that a reader has before it is another one's turn
 SLOW = 20.0  # seconds for one input; the machine may be busy
@@ -61,28 +62,27 @@ def _most_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def work(names: list[str], seed: int, seconds: float, folder: Path, told: Any) -> None:
-    """One process: slices of time for each reader in turn, and a count of how inputs end."""
+def work(names: list[str], seed: int, end: float, folder: Path) -> None:
+    """One process: slices of time for each reader in turn, and a count of how inputs end, kept after every slice."""
     warnings.simplefilter("ignore")
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     world = World(folder)
     readers = [reader for reader in (make(world) for make in ALL) if reader.name in names]
     resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, size + ROOM))
-    rng, end = random.Random(seed), time.monotonic() + seconds
-    current = folder / "current.pickle"
-    while time.monotonic() < end:
+    rng, counts, findings = random.Random(seed), Counter[tuple[str, str]](), dict[tuple[str, str], Any]()
+    while time.time() < end:
         for reader in readers:
-            counts: Counter[str] = Counter()
-            found: dict[str, Any] = {}
-            until = min(time.monotonic() + SLICE, end)
-            while time.monotonic() < until:
+            until = min(time.time() + SLICE, end)
+            while time.time() < until:
                 given = reader.mutate(rng)
-                current.write_bytes(pickle.dumps((reader.name, given)))  # what a crash or a hang leaves behind
+                # what a crash or a hang leaves behind
+                (folder / "current.pickle").write_bytes(pickle.dumps((reader.name, given)))
                 kind, where = one(reader, given)
-                counts[kind] += 1
+                counts[reader.name, kind] += 1
                 if where:
-                    found.setdefault(where, given)
-            told.put((reader.name, counts, found))
+                    findings.setdefault((reader.name, where), given)
+            with replace_file(folder / "ends.pickle") as temporary:
+                temporary.write_bytes(pickle.dumps((counts, findings)))
 
 
 def main() -> int:
@@ -103,76 +103,60 @@ def main() -> int:
         options.found.mkdir(parents=True, exist_ok=True)
         mark = hashlib.sha256(f"{name} {where}".encode()).hexdigest()[:8]
         (options.found / f"{name.replace(' ', '-')}-{mark}.pickle").write_bytes(pickle.dumps((name, where, given)))
-    print_table(names, counts, options.seconds)
-    for name, where in found:
         print(f"{name}: {where}, kept in {options.found}")
+    print_table(names, counts, options.seconds)
     return 1 if found else 0
 
 
 def fuzz(
     names: list[str], seed: int, seconds: float, jobs: int, home: Path
-) -> tuple[dict[str, Counter[str]], dict[tuple[str, str], Any]]:
+) -> tuple[Counter[tuple[str, str]], dict[tuple[str, str], Any]]:
     """Processes that are watched: one that crashes or hangs is a finding, and another takes its place."""
-    context = multiprocessing.get_context("spawn")
-    told, end = context.Queue(), time.monotonic() + seconds
-    counts: dict[str, Counter[str]] = {name: Counter() for name in names}
-    found: dict[tuple[str, str], Any] = {}
-    running: dict[int, tuple[Any, Path]] = {}
-    started = 0
+    context, end = multiprocessing.get_context("spawn"), time.time() + seconds
+    counts, findings = Counter[tuple[str, str]](), dict[tuple[str, str], Any]()
+    running: dict[Path, Any] = {}
 
-    def start() -> None:
-        nonlocal started
-        folder = home / f"{started}"
+    def start(number: int) -> None:
+        folder = home / f"{number}"
         folder.mkdir()
-        left = max(end - time.monotonic(), 0.0)
-        process = context.Process(target=work, args=(names, seed + started, left, folder, told), daemon=True)
-        process.start()
-        running[started] = process, folder
-        started += 1
+        running[folder] = context.Process(target=work, args=(names, seed + number, end, folder), daemon=True)
+        running[folder].start()
 
-    def listen(patience: float) -> None:
-        try:
-            name, counted, odd = told.get(timeout=patience)
-        except Exception:  # of the queue: nothing was said
-            return
-        counts[name] += counted
-        for where, given in odd.items():
-            found.setdefault((name, where), given)
-
-    for _ in range(jobs):
-        start()
+    for number in range(jobs):
+        start(number)
     while running:
-        listen(0.5)
-        for number, (process, folder) in list(running.items()):
-            current = folder / "current.pickle"
+        time.sleep(0.5)
+        for folder, process in list(running.items()):
+            current, ends = folder / "current.pickle", folder / "ends.pickle"
             hangs = process.is_alive() and current.exists() and time.time() - current.stat().st_mtime > 3 * SLOW
             if process.is_alive() and not hangs:
                 continue
-            del running[number]
+            del running[folder]
             if hangs:
                 process.kill()
             process.join()
+            if ends.exists():
+                counted, odd = pickle.loads(ends.read_bytes())
+                counts += counted
+                findings = odd | findings
             if process.exitcode:
                 name, given = pickle.loads(current.read_bytes()) if current.exists() else ("start", None)
-                counts.setdefault(name, Counter())["UNCAUGHT"] += 1
-                found.setdefault((name, "hang" if hangs else f"crash {process.exitcode}"), given)
-                if time.monotonic() < end:
-                    start()
-    while not told.empty():
-        listen(0.1)
-    return counts, found
+                counts[name, "UNCAUGHT"] += 1
+                findings.setdefault((name, "hang" if hangs else f"crash {process.exitcode}"), given)
+                if time.time() < end:
+                    start(len(list(home.iterdir())))
+    return counts, findings
 
 
-def print_table(names: list[str], counts: dict[str, Counter[str]], seconds: float) -> None:
+def print_table(names: list[str], counts: Counter[tuple[str, str]], seconds: float) -> None:
     """Reader, inputs, how they ended."""
     print(f"{'reader':22}{'inputs':>10}{'accepted':>10}{'refused':>10}{'uncaught':>10}  errors")
     for name in names:
-        every = counts[name]
-        refused = every.total() - every["accepted"] - every["UNCAUGHT"]
-        kinds = ", ".join(f"{kind} {n:,}" for kind, n in every.most_common() if kind not in ("accepted", "UNCAUGHT"))
-        print(f"{name:22}{every.total():>10,}{every['accepted']:>10,}{refused:>10,}{every['UNCAUGHT']:>10,}  {kinds}")
-    whole = sum(each.total() for each in counts.values())
-    print(f"{whole:,} inputs in {seconds:.0f} s: {whole / seconds * 3600:,.0f} an hour")
+        every = Counter({kind: number for (reader, kind), number in counts.items() if reader == name})
+        accepted, uncaught = every.pop("accepted", 0), every.pop("UNCAUGHT", 0)
+        kinds, refused = ", ".join(f"{kind} {number:,}" for kind, number in every.most_common()), every.total()
+        print(f"{name:22}{accepted + refused + uncaught:>10,}{accepted:>10,}{refused:>10,}{uncaught:>10,}  {kinds}")
+    print(f"{counts.total():,} inputs in {seconds:.0f} s: {counts.total() / seconds * 3600:,.0f} an hour")
 
 
 if __name__ == "__main__":

@@ -74,30 +74,6 @@ def test_codes_that_no_public_row_has_take_what_goes_together_from_one():
     assert set(as_rows(found, "ABCD")) <= set(as_rows(public, "ABCD"))
 
 
-def test_a_set_that_nobody_has_together_falls_back_to_smaller_ones():
-    """A and B of the bin of the twenties, C below ten: nobody. A and B still go together, and C is by itself."""
-    schema = Schema([A, B, C], linked=[["A", "B", "C"]])
-    coded = Coded(schema, {"A": np.full(200, 2), "B": np.full(200, 2), "C": np.full(200, 0)})
-    found = Decoder.fit(schema, PUBLIC).decode(coded, seed=1)
-    assert (np.array(found["B"]) - np.array(found["A"]) == 1).all()
-    assert len(set(found["A"].to_pylist())) > 5
-    assert {*found["C"].to_pylist()} <= {value for value in PUBLIC["C"].to_pylist() if value < 10}
-    # the last two of three
-    coded = Coded(schema, {"A": np.full(200, 0), "B": np.full(200, 2), "C": np.full(200, 2)})
-    found = Decoder.fit(schema, PUBLIC).decode(coded, seed=1)
-    assert (np.array(found["C"]) - np.array(found["B"]) == 1).all()
-
-
-def test_a_linked_set_is_not_divided_for_the_sake_of_other_columns():
-    """The columns outside the sets come last: D has bins that nobody with these A and B has."""
-    only = PUBLIC.filter(pa.compute.less(PUBLIC["D"], 10))
-    schema = Schema([D, A, B], linked=[["A", "B"]])
-    coded = Coded(schema, {"D": np.full(200, 3), "A": np.full(200, 1), "B": np.full(200, 1)})
-    found = Decoder.fit(schema, only).decode(coded, seed=1)
-    assert (np.array(found["B"]) - np.array(found["A"]) == 1).all()
-    assert min(found["D"].to_pylist()) >= 30  # no public row is in this bin, so it is drawn uniformly
-
-
 def test_donors_are_drawn_by_weight_and_never_without_it():
     """Of three people with the same codes, one has no weight and one weighs three times the other.
 
@@ -196,10 +172,3 @@ def test_sums_that_collide_are_drawn_again(monkeypatch):
     first, stop = index.runs([np.array([1]), np.array([1])])
     assert index.order[first[0] : stop[0]].tolist() == [1]
     assert len(calls) == 4
-
-
-def test_a_sum_that_only_looks_alike_is_not_taken():
-    index = RowIndex([np.array([0, 1])], [2])
-    index._values = [np.array([index._values[0][0]] * 3, np.uint64)]  # 1 and whatever is outside look like 0 now
-    first, stop = index.runs([np.array([0, 1, 7])])
-    assert (stop - first).tolist() == [1, 0, 0]
