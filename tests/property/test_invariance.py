@@ -112,8 +112,7 @@ def test_a_row_split_in_two(name, seed):
     first = fit(prior, measured, TOTAL)
     second = fit(split, measured, TOTAL)
     assert_same(name, table(first), table(second))
-    if name != "mwem":  # to which the prior's proportions are nothing
-        assert second.weights[[0, -3]] == pytest.approx(first.weights[0] * parts_of_0, abs=TOLERANCE.get(name, 1e-6))
+    assert second.weights[[0, -3]] == pytest.approx(first.weights[0] * parts_of_0, abs=TOLERANCE.get(name, 1e-6))
     # a prior made of these rows has them together again
     assert_same(name, table(first), table(fit(Prior.from_joint(split), measured, TOTAL)))
 
@@ -134,18 +133,7 @@ def test_a_part_twice_with_as_little_information_as_once(name, law, factor, seed
     assert twice.report.objective == pytest.approx(once.report.objective, rel=1e-6)
     # and the factor is not just any: as strong as before, the second copy moves the estimate
     stronger = fit(prior, [*measured, chosen], TOTAL)
-    if np.abs(table(stronger) - table(once)).max() > 1e-3:
-        assert np.abs(table(twice) - table(stronger)).max() > 1e-4
-
-
-def test_a_second_copy_of_full_strength_does_move_the_estimate():
-    moved = []
-    for seed in range(10):
-        _, prior, measured = problem(seed, "gaussian")
-        fit = ESTIMATORS["map-newton"].fit
-        before, after = fit(prior, measured, TOTAL), fit(prior, [*measured, measured[2]], TOTAL)
-        moved.append(np.abs(table(before) - table(after)).max())
-    assert np.median(moved) > 1e-3
+    assert law == "laplace" or np.abs(table(stronger) - table(once)).max() > 1e-5
 
 
 @EACH

@@ -21,9 +21,8 @@ from prade.privacy.protection import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import backticked, parse
 from prade.queries.workload import Workload
-from worlds.costs import cost_of
 
-law = settings(derandomize=True, deadline=None, max_examples=150)
+law = settings(max_examples=100)
 
 TEXTS = st.one_of(
     st.sampled_from(
@@ -150,26 +149,10 @@ def test_a_plan_is_its_file(plan):
         plan.save(path)
         found = Plan.load(path)
         text = path.read_text(encoding="utf-8")
-    assert found == plan
-    assert found.hash == plan.hash
+    assert (found, found.hash, found.questions) == (plan, plan.hash, plan.questions)
     assert (found.schema, found.groups, found.budget, found.unit) == (plan.schema, plan.groups, plan.budget, plan.unit)
-    assert found.questions == plan.questions
-    assert [grouping.values for grouping in found.groupings] == [grouping.values for grouping in plan.groupings]
     assert found.to_toml() == text
     assert tomllib.loads(text) == plan.to_dict()
-
-
-# ------------------------------------------------------------------ budgets
-
-
-@law
-@given(plans())
-def test_the_whole_budget_is_spent_and_no_more(plan):
-    assert sum(question.share for question in plan.questions) == plan.noise_budget
-    for question in plan.questions:
-        per_row = Workload(plan.schema, question.parts).per_row
-        rows = plan.unit.rows
-        assert cost_of(question.share, question.scale, rows * per_row, rows**2 * per_row) <= question.share
 
 
 # ------------------------------------------------------------------ anything else in the file
@@ -229,7 +212,7 @@ def test_another_value_anywhere_makes_another_plan_or_none(plan, data):
     assert found.hash != plan.hash
 
 
-@settings(law, max_examples=400)
+@settings(max_examples=250)
 @given(plans(), st.data())
 def test_whatever_is_in_the_file_it_is_a_plan_or_an_error_of_ours(plan, data):
     content = with_change(data.draw, plan, lambda value: data.draw(JUNK))

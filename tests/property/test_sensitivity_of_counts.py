@@ -19,7 +19,7 @@ from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from worlds.every_row import PARTS, PLACES, ROWS, SCHEMA, one_table, persons
 
-law = settings(derandomize=True, deadline=None, max_examples=15)
+law = settings(max_examples=15)
 
 
 def worlds_of(tables, parts, unit=None):
