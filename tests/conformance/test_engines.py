@@ -12,7 +12,7 @@ import math
 import re
 import sqlite3
 import warnings
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import pandas as pd
 import polars as pl
@@ -49,21 +49,23 @@ INTEGERS = [0, 1, 2, 10, 37, 65, -7, None]
 FLOATS = [1.0, 1.5, 37.5, 65.0, -0.0, 1e300, math.inf, -math.inf, math.nan, None]
 DECIMALS = [D("1.00"), D("1.50"), D("37.50"), D("65.00"), D("-7.25"), None]
 WORDS = [
-    "1",
-    "2",
-    "37.5",
-    "1.50",
-    " 1 ",
-    "true",
-    "TRUE",
-    "0",
-    "x",
-    "2020-01-01",
-    "2020-06-30T08:30",
-    "1e1",
-    "",
-    "nan",
-    None,
+    *(
+        "1",
+        "2",
+        "37.5",
+        "1.50",
+        " 1 ",
+        "true",
+        "TRUE",
+        "0",
+        "x",
+        "2020-01-01",
+        "2020-06-30T08:30",
+        "1e1",
+        "",
+        "nan",
+        None,
+    )
 ]
 DATES = [DAY(2020, 1, 1), DAY(2019, 12, 31), DAY(2020, 12, 31), DAY(1900, 1, 1), DAY(9999, 12, 31), None]
 MOMENTS = [
@@ -255,6 +257,12 @@ def check(source, kinds, cells_of, empty=None):
     return list(refused)
 
 
+def check_database(addresses, kinds):
+    with open_source(addresses[0]) as rows, open_source(addresses[1]) as empty:
+        refused = check(rows, kinds, kinds.__getitem__, empty)
+    assert {"dates of BIGINT", "bins of DATE", "list of TIMESTAMP"} <= set(refused)
+
+
 def test_duckdb(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     for name in ("people", "nobody"):
@@ -262,12 +270,7 @@ def test_duckdb(tmp_path):
             sql_table(lambda sql, row: database.execute(sql, row), "everybody", DUCKDB, "?", of_zone)
             if name == "nobody":
                 database.execute("DELETE FROM everybody")
-    with (
-        open_source(f"duckdb://{tmp_path}/people.db/everybody") as rows,
-        open_source(f"duckdb://{tmp_path}/nobody.db/everybody") as empty,
-    ):
-        refused = check(rows, DUCKDB, DUCKDB.__getitem__, empty)
-        assert {"dates of BIGINT", "bins of DATE", "list of TIMESTAMP"} <= set(refused)
+    check_database([f"duckdb://{tmp_path}/{each}.db/everybody" for each in ("people", "nobody")], DUCKDB)
 
 
 def of_zone(cell, kind):
@@ -281,15 +284,9 @@ def test_postgres(postgres_url):
         for name in ("people_of_all_types", "nobody_of_all_types"):
             sql_table(lambda sql, row: database.execute(sql, row or None), name, POSTGRES, "%s", of_zone)
         database.execute("DELETE FROM nobody_of_all_types")
-    with ExitStack() as opened:
-        rows, empty = (
-            opened.enter_context(open_source(f"{postgres_url}/{each}_of_all_types")) for each in ("people", "nobody")
-        )
-        refused = check(rows, POSTGRES, POSTGRES.__getitem__, empty)
-        assert {"dates of BIGINT", "bins of DATE", "list of TIMESTAMP"} <= set(refused)
+    check_database([f"{postgres_url}/{each}_of_all_types" for each in ("people", "nobody")], POSTGRES)
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # its sockets
 def test_spark(spark):
     columns = declared(SPARK)
@@ -302,12 +299,7 @@ def test_spark(spark):
     for name, given in (("people_of_all_types", rows), ("nobody_of_all_types", [])):
         frame = spark.session.createDataFrame(given, types)
         frame.write.mode("overwrite").saveAsTable(f"default.{name}")
-    with ExitStack() as opened:
-        people, empty = (
-            opened.enter_context(open_source(spark.address(f"{each}_of_all_types"))) for each in ("people", "nobody")
-        )
-        refused = check(people, SPARK, SPARK.__getitem__, empty)
-        assert {"dates of BIGINT", "bins of DATE", "list of TIMESTAMP"} <= set(refused)
+    check_database([spark.address(f"{each}_of_all_types") for each in ("people", "nobody")], SPARK)
 
 
 def test_sqlite(tmp_path):
