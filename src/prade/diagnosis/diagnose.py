@@ -26,9 +26,10 @@ All of this is post-processing of answers that were paid for: it spends nothing,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +62,11 @@ if TYPE_CHECKING:
 
 WHOLE = "in the whole table"
 NOTHING = "Nothing can be said about the public table: no table of a column was measured with its number of rows."
-OF_COLUMNS = {"level": str, "column": str, "groups": int, "wrong": int}
-OF_COLUMNS |= dict.fromkeys(("distance", "at_least", "sampling", "noise_units"), float)
-OF_GROUPS = {"level": str, "group": str, "column": str, "wrong": bool}
-OF_GROUPS |= dict.fromkeys(("chance", "distance", "at_least", "rows"), float)
+# The types of the tables' columns; all others are numbers.
+OF_COLUMNS = {"level": "string", "column": "string", "groups": "int64", "wrong": "int64"}
+OF_GROUPS = {"level": "string", "group": "string", "column": "string", "wrong": "bool"}
+OF_COLUMNS |= dict.fromkeys(("distance", "at_least", "sampling", "noise_units"), "float64")
+OF_GROUPS |= dict.fromkeys(("chance", "distance", "at_least", "rows"), "float64")
 
 RATE = 0.05  # of any false alarm, and of any wrong bound
 MOST_DRAWS, FEWEST_DRAWS = 99, 39  # of the null; half as many more give the moments
@@ -153,27 +155,20 @@ class LevelFindings:
         first = next(self.column_rows())
         number = int(self.wrong.any(axis=0).sum())
         where = f"by {self.noun}" if self.by else WHOLE
+        columns = f"{many(len(self.columns), 'column')} {where}"
         if not number:
-            return (
-                f"The public table is not shown to be wrong about any of {many(len(self.columns), 'column')} {where}."
-            )
+            return f"The public table is not shown to be wrong about any of {columns}."
         most = f", in {first['wrong']:,} of {many(len(self), self.noun)}" if self.by else ""
-        return (
-            f"The public table is wrong about {number:,} of {many(len(self.columns), 'column')} {where}; most about "
-            f"{first['column']}{most}."
-        )
+        return f"The public table is wrong about {number:,} of {columns}; most about {first['column']}{most}."
 
     def sentences(self) -> Iterator[str]:
         """A sentence for each column that the public table is wrong about."""
         for row in self.column_rows():
             if row["wrong"]:
-                k = self.columns.index(row["column"])
                 where = f"in {row['wrong']:,} of {many(len(self), self.noun)}" if self.by else WHOLE
-                most = int(np.argmax(self.at_least[:, k]))
-                bound = ""
-                if row["at_least"]:
-                    in_group = f" in {self.labels[most]}" if self.by else ""
-                    bound = f", at least {row['at_least']:.3f}{in_group}"
+                most = self.labels[int(np.argmax(self.at_least[:, self.columns.index(row["column"])]))]
+                in_group = f" in {most}" if self.by else ""
+                bound = f", at least {row['at_least']:.3f}{in_group}" if row["at_least"] else ""
                 about = "" if row["distance"] is None else f" (distance about {row['distance']:.3f}{bound})"
                 yield f"The public table is wrong about {row['column']} {where}{about}."
 
@@ -229,20 +224,19 @@ class Diagnosis:
 
     def wrong_somewhere(self) -> list[str]:
         """The columns that the public table is wrong about at any level."""
-        return list(dict.fromkeys(name for level in self.levels for name in self.wrong_columns(level.name)))
-
-    def wrong_columns(self, level: str) -> dict[str, int]:
-        """In how many groups of a level the public table is wrong about each column, where in any."""
-        found = next(each for each in self.levels if each.name == level)
-        return {name: int(n) for name, n in zip(found.columns, found.wrong.sum(axis=0), strict=True) if n}
+        somewhere = [np.array(level.columns)[level.wrong.any(axis=0)].tolist() for level in self.levels]
+        return list(dict.fromkeys(itertools.chain(*somewhere)))
 
     def columns(self) -> pa.Table:
         """One row per level and column."""
-        return _table([row for level in self.levels for row in level.column_rows()], OF_COLUMNS)
+        return _table(self._column_rows(), OF_COLUMNS)
 
     def groups(self) -> pa.Table:
         """One row per level, group and column."""
-        return _table([row for level in self.levels for row in level.group_rows()], OF_GROUPS)
+        return _table((row for level in self.levels for row in level.group_rows()), OF_GROUPS)
+
+    def _column_rows(self) -> Iterator[dict[str, Any]]:
+        return (row for level in self.levels for row in level.column_rows())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: what was asked, sentences, and one entry per level and column."""
@@ -255,7 +249,7 @@ class Diagnosis:
             "sentences": self.sentences(),
             "remarks": self.remarks(),
             "untested": list(self.untested),
-            "columns": [row for level in self.levels for row in level.column_rows()],
+            "columns": list(self._column_rows()),
         }
 
 
@@ -264,11 +258,10 @@ def _number(value: Any) -> float | None:
     return round(float(value), 4) if np.isfinite(value) else None
 
 
-def _table(rows: Sequence[dict[str, Any]], types: dict[str, type]) -> pa.Table:
+def _table(rows: Iterable[dict[str, Any]], types: dict[str, str]) -> pa.Table:
     import pyarrow as pa
 
-    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    return pa.table({name: pa.array([row[name] for row in rows], arrow[kind]) for name, kind in types.items()})
+    return pa.Table.from_pylist(list(rows), pa.schema(list(types.items())))
 
 
 # ---------------------------------------------------------------------- the test
@@ -287,7 +280,9 @@ def diagnosed(
     """Compare a release's noisy counts with the public rows."""
     if not design_effect >= 1:
         raise PradeError(f"design_effect is {design_effect!r}; give 1 for independent rows, or a larger number")
-    levels = all_levels(plan)
+    levels = [(grouping, k, plan.levels[k].name) for k, grouping in enumerate(plan.groupings)]
+    if plan.levels[0].by:  # the whole table comes first
+        levels.insert(0, (plan.groups.level(()), 0, "all"))
     predicted = predictions(obeying(public, plan.invariants), [grouping for grouping, _, _ in levels])
     counts = side_by_side(noisy)
     compared = [_compared(plan, *each, counts) for each in zip(levels, predicted, strict=True)]
@@ -299,12 +294,6 @@ def diagnosed(
     tested = {name for each in findings for name in each.columns}
     untested = tuple(name for name in plan.schema.coded if name not in tested)
     return Diagnosis(tuple(findings), untested, RATE, null.draws, sharp, design_effect)
-
-
-def all_levels(plan: Plan) -> list[tuple[Grouping, int, str]]:
-    """The levels of a plan with their numbers and names; first the whole table, if it is not among them."""
-    own = [(grouping, k, plan.levels[k].name) for k, grouping in enumerate(plan.groupings)]
-    return own if not plan.levels[0].by else [(plan.groups.level(()), 0, "all"), *own]
 
 
 def _compared(
@@ -321,13 +310,12 @@ def _compared(
     return Compared(answers, predicted.of_columns(np.flatnonzero(own)), rows)
 
 
-@dataclass(frozen=True, eq=False)
-class _Draw:
+class _Draw(NamedTuple):
     """The statistics of all levels, of answers or of one draw of the null.
 
     `alarms` are those of the test. `lengths` are sums of absolute noise by column, in standard deviations of a cell's
-    noise, and after the columns the absolute noise of the number of rows, in its own. `squares` are the
-    squares of the noise in the differences of all cells, `sampled` sums by column of absolute sampling errors.
+    noise, and after the columns the absolute noise of the number of rows, in its own. `squares` are the squares of the
+    noise in the differences of all cells, `sampled` sums by column of absolute sampling errors.
     """
 
     alarms: list[Floats]
@@ -359,13 +347,6 @@ class _Null:
         scaled = np.abs(differences) / deviation
         return level.columns.sums(np.where(scaled <= bend, scaled**2, bend * (2 * scaled - bend)))
 
-    def alarms_of_answers(self, number: int, differences: Floats) -> Floats:
-        """The statistic of the answers."""
-        level = self.levels[number]
-        if self.effect is None:
-            return self.alarms(number, differences, 0.0)
-        return self.alarms(number, differences, sampling_variance(level, level.predicted.shares, self.effect))
-
     def drawn(self, number: int) -> _Draw:
         """One draw of everything."""
         generator = np.random.default_rng([self.seed, number])
@@ -384,34 +365,29 @@ class _Null:
             draw.sampled.append(level.columns.sums(np.abs(sampled)))
         return draw
 
-    def _all_drawn(self, first: int, last: int) -> Iterator[_Draw]:
-        return several(self.drawn, range(first, last), self.threads)
-
     def findings(self, counts: Sequence[Counts], names: Sequence[str]) -> list[LevelFindings]:
         """What the answers show, level by level."""
         pilot = (self.draws + 1) // 2
-        moments, lengths, squares, sampled = (Moments() for _ in range(4))
-        for draw in self._all_drawn(0, pilot):
-            for each, values in zip(
-                (moments, lengths, squares, sampled),
-                (draw.alarms, draw.lengths, draw.squares, draw.sampled),
-                strict=True,
-            ):
+        moments, lengths, squares, sampled = sums = [Moments() for _ in _Draw._fields]
+        for draw in several(self.drawn, range(pilot), self.threads):
+            for each, values in zip(sums, draw, strict=True):
                 each.add(values)
         tails, of_lengths = moments.tails(), lengths.tails()
         drawn = [
             (smallest(tails, draw.alarms), smallest(of_lengths, draw.lengths))
-            for draw in self._all_drawn(pilot, pilot + self.draws)
+            for draw in several(self.drawn, range(pilot, pilot + self.draws), self.threads)
         ]
         of_alarms, of_bounds = np.array(drawn).T
         least = lowest_allowed(of_bounds, RATE)
-        made = []
+        findings = []
         for k, (name, level) in enumerate(zip(names, self.levels, strict=True)):
             differences, rows = level.differences(counts)
-            chances = of_the_family(tails[k].chances(self.alarms_of_answers(k, differences)), of_alarms)
+            shares = level.predicted.shares
+            of_sampling = 0.0 if self.effect is None else sampling_variance(level, shares, self.effect)
+            chances = of_the_family(tails[k].chances(self.alarms(k, differences, of_sampling)), of_alarms)
             expected = squares.sums[k] / pilot, sampled.sums[k] / pilot
-            made.append(_findings(name, level, differences, rows, chances, of_lengths[k].limits(least), expected))
-        return made
+            findings.append(_findings(name, level, differences, rows, chances, of_lengths[k].limits(least), expected))
+        return findings
 
 
 def _noise_variance(level: Compared) -> Floats:

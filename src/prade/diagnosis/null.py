@@ -28,7 +28,7 @@ the answers is exchangeable with that of the draws if the public table is right 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,9 +119,6 @@ class LevelAnswers:
         self.scale = scales / precision  # the largest scale of a draw of Laplace noise in a cell, 0 without any
         self.rows_variance = np.divide(1.0, of_rows, out=np.full(len(grouping), np.inf), where=of_rows > 0)
 
-    def __len__(self) -> int:
-        return len(self.grouping)
-
     @property
     def answered(self) -> bool:
         """Whether there is anything to compare: a column, and numbers of rows to divide by."""
@@ -129,10 +126,10 @@ class LevelAnswers:
 
     def of(self, counts: Sequence[Counts]) -> tuple[Floats, Floats]:
         """The tables of all columns, [groups, cells], and the numbers of rows; `counts` has an array per question."""
-        tables = np.zeros((len(self), int(self.columns.starts[-1])))
-        rows = np.zeros(len(self))
+        groups = len(self.grouping)
+        tables, rows = np.zeros((groups, int(self.columns.starts[-1]))), np.zeros(groups)
         for source in self._sources:
-            summed = added_up(counts[source.question], source.above, len(self)) / self._below[source.question][:, None]
+            summed = added_up(counts[source.question], source.above, groups) / self._below[source.question][:, None]
             tables += (source.cells.T @ summed.T).T
             rows += summed @ source.rows
         return tables * self.columns.spread(self.variance), rows * self.rows_variance
@@ -152,7 +149,7 @@ def added_up(counts: Counts, above: Ints, size: int) -> Floats:
 
 
 def side_by_side(noisy: Sequence[Sequence[Counts]]) -> list[Counts]:
-    """The counts of each question, all parts side by side: [groups, cells]."""
+    """The counts of each question, [groups, cells], all parts side by side."""
     return [np.concatenate(answers, axis=1) for answers in noisy]
 
 
@@ -208,7 +205,7 @@ class Predictions:
 
     def of_columns(self, cells: Ints) -> Predictions:
         """The same for some of the cells."""
-        return Predictions(self.source, self.shares[:, cells], self.rows, self.own)
+        return replace(self, shares=self.shares[:, cells])
 
     def of_groups(self) -> Floats:
         """The shares that are predicted for each group: [groups, cells]."""
@@ -273,7 +270,6 @@ class Compared:
 
     @property
     def columns(self) -> Columns:
-        """The columns that are compared."""
         return self.answers.columns
 
     def differences(self, counts: Sequence[NDArray[np.int64]]) -> tuple[Floats, Floats]:
