@@ -106,12 +106,10 @@ class LevelFindings:
 
     @property
     def noun(self) -> str:
-        """The word for a group."""
         return self.by[-1] if self.by else "table"
 
     @property
     def predicted_from(self) -> str:
-        """Which public rows the groups were compared with."""
         if not self.by:
             return "all public rows"
         if not self.own:
@@ -151,7 +149,6 @@ class LevelFindings:
                 }
 
     def headline(self) -> str:
-        """One sentence about the level."""
         first = next(self.column_rows())
         number = int(self.wrong.any(axis=0).sum())
         where = f"by {self.noun}" if self.by else WHOLE
@@ -197,7 +194,6 @@ class Diagnosis:
         return "\n".join([*self.headlines(), *self.sentences(), *self.remarks()])
 
     def headlines(self) -> list[str]:
-        """One sentence for each level."""
         return [level.headline() for level in self.levels] or [NOTHING]
 
     def sentences(self) -> list[str]:
@@ -228,11 +224,9 @@ class Diagnosis:
         return list(dict.fromkeys(itertools.chain(*somewhere)))
 
     def columns(self) -> pa.Table:
-        """One row per level and column."""
         return _table(self._column_rows(), OF_COLUMNS)
 
     def groups(self) -> pa.Table:
-        """One row per level, group and column."""
         return _table((row for level in self.levels for row in level.group_rows()), OF_GROUPS)
 
     def _column_rows(self) -> Iterator[dict[str, Any]]:
@@ -254,7 +248,6 @@ class Diagnosis:
 
 
 def _number(value: Any) -> float | None:
-    """A number of four decimals; None if it is unknown."""
     return round(float(value), 4) if np.isfinite(value) else None
 
 
@@ -348,7 +341,6 @@ class _Null:
         return level.columns.sums(np.where(scaled <= bend, scaled**2, bend * (2 * scaled - bend)))
 
     def drawn(self, number: int) -> _Draw:
-        """One draw of everything."""
         generator = np.random.default_rng([self.seed, number])
         counts = noise_of(self.plan, generator)
         draw = _Draw([], [], [], [])
@@ -366,7 +358,6 @@ class _Null:
         return draw
 
     def findings(self, counts: Sequence[Counts], names: Sequence[str]) -> list[LevelFindings]:
-        """What the answers show, level by level."""
         pilot = (self.draws + 1) // 2
         moments, lengths, squares, sampled = sums = [Moments() for _ in _Draw._fields]
         for draw in several(self.drawn, range(pilot), self.threads):

@@ -60,12 +60,10 @@ class Columns:
 
     @classmethod
     def of(cls, names: Iterable[str], sizes: Iterable[int]) -> Columns:
-        """Columns with these names and numbers of cells."""
         return cls(tuple(names), np.cumsum([0, *sizes]))
 
     @property
     def sizes(self) -> Ints:
-        """The number of cells of each column."""
         return np.diff(self.starts)
 
     def sums(self, cells: Floats) -> Floats:
@@ -154,7 +152,6 @@ def side_by_side(noisy: Sequence[Sequence[Counts]]) -> list[Counts]:
 
 
 def _columns(question: Question) -> set[str]:
-    """The columns whose tables a question tells."""
     if question.is_total:
         return set()
     return {name for part in question.parts if isinstance(part, Marginal) for name in part.columns}
@@ -204,7 +201,6 @@ class Predictions:
     own: int  # how many groups have public rows of their own
 
     def of_columns(self, cells: Ints) -> Predictions:
-        """The same for some of the cells."""
         return replace(self, shares=self.shares[:, cells])
 
     def of_groups(self) -> Floats:
@@ -212,12 +208,10 @@ class Predictions:
         return np.asarray(self.shares[self.source])
 
     def rows_of_groups(self) -> Floats:
-        """The number of public rows behind each group's prediction."""
         return np.asarray(self.rows[self.source])
 
 
 def predictions(public: Public, levels: Sequence[Grouping]) -> list[Predictions]:
-    """The predictions of all levels, from the first to the last."""
     schema, size = public.prior.schema, len(public.groups)
     weights, group = public.prior.weights, public.group
     masses = np.concatenate(
@@ -332,14 +326,11 @@ def smoothed(shares: Floats, rows: Floats, columns: Columns) -> Floats:
 
 @dataclass
 class Moments:
-    """Sums of statistics and of their squares over draws."""
-
     draws: int = 0
     sums: list[Floats] = field(default_factory=list)
     squares: list[Floats] = field(default_factory=list)
 
     def add(self, statistics: Sequence[Floats]) -> None:
-        """Take in one draw of the statistics of all levels, each [groups, columns]."""
         if not self.draws:
             self.sums = [np.zeros(each.shape) for each in statistics]
             self.squares = [np.zeros(each.shape) for each in statistics]
@@ -349,7 +340,6 @@ class Moments:
             square += each**2
 
     def tails(self) -> list[Tail]:
-        """The gamma tails of all levels."""
         return [Tail.of(*each, self.draws) for each in zip(self.sums, self.squares, strict=True)]
 
 
@@ -383,7 +373,6 @@ class Tail:
 
 
 def smallest(tails: Iterable[Tail], statistics: Iterable[Floats]) -> float:
-    """The smallest chance of one draw, over all levels."""
     return min(float(tail.chances(each).min()) for tail, each in zip(tails, statistics, strict=True))
 
 

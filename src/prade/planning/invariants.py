@@ -38,7 +38,6 @@ class ParsedRule:
 
     @classmethod
     def of(cls, rule: Rule, schema: Schema) -> ParsedRule:
-        """Read a rule against a schema."""
         try:
             *when, then = (parse(text, schema) for text in _sides(rule.rule))
             made = cls(rule, when[0] if when else None, then)
@@ -50,11 +49,9 @@ class ParsedRule:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the rule is about."""
         return (*(() if self.when is None else self.when.columns), *self.then.columns)
 
     def obeyed(self, codes: Mapping[str, NDArray[Any]]) -> Flags:
-        """Which rows obey the rule."""
         then = self.then.mask(codes)
         return then if self.when is None else ~self.when.mask(codes) | then
 
@@ -72,7 +69,6 @@ def stated(
 
 
 def rules_of(invariants: Iterable[Invariant], schema: Schema) -> list[ParsedRule]:
-    """The rules among some invariants, read against a schema."""
     return [ParsedRule.of(each, schema) for each in invariants if isinstance(each, Rule)]
 
 
@@ -166,7 +162,6 @@ def not_protected(invariants: Iterable[Invariant]) -> str | None:
 
 
 def lines_of(invariants: Iterable[Invariant]) -> Iterator[str]:
-    """One line of text for each invariant."""
     for each in invariants:
         origin = " (from the private table: not protected)" if each.source == "private" else ""
         yield f"met exactly: {each}{origin}"
@@ -181,7 +176,6 @@ def _sides(rule: str) -> list[str]:
 
 
 def _of_groups(stated: PublishedTotals, groups: Groups, level: Grouping) -> Floats:
-    """The published number of each group of a level."""
     import pyarrow as pa
 
     labels = stated.groups.level(stated.level).labels()

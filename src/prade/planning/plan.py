@@ -241,7 +241,6 @@ class Plan:
         return f"{tables}: {cost}, {question.law.words} of scale {float(question.scale):g}"
 
     def _tables(self, question: Question) -> str:
-        """The number of parts of a question, the names of the first few tables, and the number of counts per group."""
         names = question.names() if question.noun != "part" else []
         more = ", ..." if len(names) > NAMES_SHOWN else ""
         named = f" ({', '.join(names[:NAMES_SHOWN])}{more})" if names else ""
@@ -298,7 +297,6 @@ class Plan:
             temporary.write_text(self.text_at(path), encoding="utf-8")
 
     def text_at(self, path: str | PathLike[str]) -> str:
-        """The text of the plan's file at a path."""
         seen = None if self.public is None else self.public.seen_from(Path(path).parent)
         return self.with_public(seen).to_toml()
 
@@ -399,7 +397,6 @@ def _part_to_value(part: Part) -> Any:
 
 
 def _released(folder: Path, plan_hash: str) -> bool:
-    """Whether a folder is the release of a plan, by its manifest."""
     with suppress(OSError, Malformed):
         manifest = json_value((folder / RELEASED).read_bytes())
         return isinstance(manifest, dict) and manifest.get("plan") == plan_hash

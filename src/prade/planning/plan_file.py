@@ -80,7 +80,6 @@ class _Queries(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def arguments_of_toml(text: str) -> dict[str, Any]:
-    """The arguments of `Plan` in a plan's file."""
     file = _read(toml_table(text), _File)
     with within("schema"):
         schema = Schema.from_dict(file.schema)

@@ -98,12 +98,10 @@ class Question:
 
     @property
     def variance(self) -> float:
-        """The variance of the noise in one count."""
         return self.law.variance(self.scale)
 
     @property
     def cells(self) -> int:
-        """The number of counts in each group."""
         return sum(part.n_cells for part in self.parts)
 
     @property
@@ -124,7 +122,6 @@ class Question:
                 yield number, part.n_cells * (self.variance * groups)
 
     def names(self) -> list[str]:
-        """The names of the parts."""
         return [TOTAL] if self.is_total else [part.name for part in self.parts]
 
 

@@ -96,7 +96,6 @@ class Target:
         return f"Target({', '.join([*shown, f'weight={readable(self.weight)}'])})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
         tables = [" x ".join(map(backticked, columns)) for columns in self.tables]
         levels = [list(level) or EVERYBODY for level in self.by]
         named = {"tables": tables, "predicates": list(self.predicates), "statistics": list(self.statistics)}
@@ -180,7 +179,6 @@ def targets_of_file(path: str | PathLike[str]) -> tuple[Target, ...]:
 
 
 def targets_of_tables(tables: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
-    """The targets in the [[target]] tables of a file."""
     targets = []
     for number, table in enumerate(tables, start=1):
         try:
@@ -333,7 +331,6 @@ class Task:
             object.__setattr__(self, field.name, value)
 
     def differs_from(self, other: Task) -> str | None:
-        """The name of a field that differs in another task; None if the two are equal."""
         names = (field.name for field in fields(self))
         different = next((name for name in names if getattr(self, name) != getattr(other, name)), None)
         return None if different is None else WORDS.get(different, different)

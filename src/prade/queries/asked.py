@@ -45,7 +45,6 @@ class Statistic:
 
     @property
     def text(self) -> str:
-        """The statistic as it is written."""
         shown = f", {self.at:g}" if self.kind == "quantile" else ""
         return f"{self.kind}({backticked(self.column)}{shown})" + (f" where {self.where}" if self.where else "")
 
@@ -83,7 +82,6 @@ def statistic_of(text: str, schema: Schema) -> Statistic | None:
 
 
 def asked_query(text: str, schema: Schema) -> Query:
-    """Read a query that is asked of a release."""
     return parse(text, schema, _within_bounds)
 
 

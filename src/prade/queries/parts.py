@@ -280,7 +280,6 @@ def overlaps(queries: Sequence[Query], most: int = MAX_ENUMERATED) -> Mask:
 
 
 def _enumerated(query: Query, sizes: Mapping[str, int]) -> Mask:
-    """The query's value in every cell of the product of these columns."""
     return np.broadcast_to(query.over(list(sizes)), tuple(sizes.values()))
 
 
@@ -289,5 +288,4 @@ def _any_of(queries: Sequence[Query], sizes: Mapping[str, int]) -> Mask:
 
 
 def _joint_sizes(queries: Sequence[Query]) -> dict[str, int]:
-    """The number of codes of every column that any of the queries uses, in order of appearance."""
     return {name: size for query in queries for name, size in query.sizes.items()}

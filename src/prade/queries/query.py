@@ -87,7 +87,6 @@ def join(operator: Literal["and", "or"], terms: Sequence[Expression]) -> Express
 
 
 def conditions(expression: Expression) -> Iterator[Condition]:
-    """The comparisons of an expression, from left to right."""
     if isinstance(expression, Condition):
         yield expression
     else:
@@ -179,7 +178,6 @@ class Query:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of codes of each column that the query uses."""
         return {condition.column: len(condition.table) for condition in conditions(self.expression)}
 
     def mask(self, codes: Mapping[str, NDArray[Any]]) -> Mask:
