@@ -74,7 +74,5 @@ _NAMES = {
     "prade.synthesizer": "Synthesizer",
     "prade.tuning.explore": "Exploration explore",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-__all__ = sorted([*_HOMES, "__version__"])
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)
+__all__ += ["__version__"]

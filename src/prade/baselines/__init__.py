@@ -9,9 +9,4 @@ from prade.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from prade.baselines.algorithm_2 import Algorithm2 as Algorithm2
 
-_HOMES = {
-    "Algorithm2": "prade.baselines.algorithm_2",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+# An import for type checkers, which says where a name is defined.
+_IMPORT = re.compile(r"^    from (\S+) import (\w+) as \w+$", re.MULTILINE)
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package; `homes` maps each of its names to the module that defines it.
 
-    >>> load, names = lazy_names("prade.core", {"exact": "prade.core.numbers"})
-    >>> "exact" in names(), load("exact")("1/3", "a share")
-    (True, Fraction(1, 3))
+def lazy_names(package: str, file: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """`__all__`, `__getattr__` and `__dir__` for a package: its names are those that `file` imports for type checkers.
+
+    >>> import prade.queries
+    >>> names, load, _ = lazy_names("prade.queries", prade.queries.__file__)
+    >>> "Workload" in names, load("Workload")
+    (True, <class 'prade.queries.workload.Workload'>)
     """
+    homes = {name: home for home, name in _IMPORT.findall(Path(file).read_text(encoding="utf-8"))}
 
     def __getattr__(name: str) -> Any:
         if name not in homes:
@@ -26,4 +33,4 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
     def __dir__() -> list[str]:
         return sorted({*homes, *vars(sys.modules[package])})
 
-    return __getattr__, __dir__
+    return sorted(homes), __getattr__, __dir__

@@ -18,18 +18,4 @@ if TYPE_CHECKING:
     from prade.data.public.public import Public as Public
     from prade.data.public.table import PublicTable as PublicTable
 
-_HOMES = {
-    "Coded": "prade.data.public.joint",
-    "Column": "prade.data.declare.column",
-    "Decoder": "prade.data.public.decode",
-    "Groups": "prade.data.declare.groups",
-    "Prior": "prade.data.public.joint",
-    "Public": "prade.data.public.public",
-    "PublicTable": "prade.data.public.table",
-    "Schema": "prade.data.declare.schema",
-    "encode": "prade.data.public.joint",
-    "outside": "prade.data.public.joint",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

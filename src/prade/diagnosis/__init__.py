@@ -10,7 +10,4 @@ if TYPE_CHECKING:
     from prade.diagnosis.diagnose import Diagnosis as Diagnosis
     from prade.diagnosis.diagnose import diagnosed as diagnosed
 
-_HOMES = {"Diagnosis": "prade.diagnosis.diagnose", "diagnosed": "prade.diagnosis.diagnose"}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

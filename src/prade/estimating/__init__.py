@@ -17,17 +17,4 @@ if TYPE_CHECKING:
     from prade.estimating.posterior_mode import MAP as MAP
     from prade.release.release import Measurement as Measurement
 
-_HOMES = {
-    "Estimate": "prade.estimating.estimate",
-    "Estimates": "prade.estimating.levels.estimates",
-    "IDE": "prade.estimating.paper_estimators",
-    "Layout": "prade.estimating.layout",
-    "MAP": "prade.estimating.posterior_mode",
-    "Measurement": "prade.release.release",
-    "Prior": "prade.data.public.joint",
-    "TwoStage": "prade.estimating.paper_estimators",
-    "fit_many": "prade.estimating.base",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

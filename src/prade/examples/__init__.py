@@ -12,12 +12,4 @@ if TYPE_CHECKING:
     from prade.examples.census import census_like as census_like
     from prade.examples.census import census_years as census_years
 
-_HOMES = {
-    "CensusLike": "prade.examples.census",
-    "CensusYears": "prade.examples.census",
-    "census_like": "prade.examples.census",
-    "census_years": "prade.examples.census",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

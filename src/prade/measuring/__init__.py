@@ -9,9 +9,4 @@ from prade.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from prade.measuring.run import measure as measure
 
-_HOMES = {
-    "measure": "prade.measuring.run",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -16,16 +16,4 @@ if TYPE_CHECKING:
     from prade.planning.task import Target as Target
     from prade.planning.task import Task as Task
 
-_HOMES = {
-    "Ask": "prade.planning.questions",
-    "Expected": "prade.planning.settings",
-    "Level": "prade.planning.questions",
-    "Plan": "prade.planning.plan",
-    "Settings": "prade.planning.settings",
-    "Target": "prade.planning.task",
-    "Task": "prade.planning.task",
-    "weighted_asks": "prade.planning.questions",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -11,11 +11,4 @@ if TYPE_CHECKING:
     from prade.privacy.ledger import Ledger as Ledger
     from prade.privacy.protection import Unit as Unit
 
-_HOMES = {
-    "Budget": "prade.privacy.budget",
-    "Ledger": "prade.privacy.ledger",
-    "Unit": "prade.privacy.protection",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -14,14 +14,4 @@ if TYPE_CHECKING:
     from prade.queries.query import parse as parse
     from prade.queries.workload import Workload as Workload
 
-_HOMES = {
-    "Marginal": "prade.queries.parts",
-    "Part": "prade.queries.parts",
-    "Query": "prade.queries.query",
-    "Workload": "prade.queries.workload",
-    "expect": "prade.queries.query",
-    "parse": "prade.queries.query",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -11,11 +11,4 @@ if TYPE_CHECKING:
     from prade.release.release import Measurement as Measurement
     from prade.release.release import Release as Release
 
-_HOMES = {
-    "Measurement": "prade.release.release",
-    "Release": "prade.release.release",
-    "import_release": "prade.release.payment",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

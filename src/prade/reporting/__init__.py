@@ -9,9 +9,4 @@ from prade.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from prade.reporting.report import write_report as write_report
 
-_HOMES = {
-    "write_report": "prade.reporting.report",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

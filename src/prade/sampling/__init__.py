@@ -11,11 +11,4 @@ if TYPE_CHECKING:
     from prade.sampling.table import resized as resized
     from prade.sampling.table import sample_groups as sample_groups
 
-_HOMES = {
-    "drawn_table": "prade.sampling.table",
-    "resized": "prade.sampling.table",
-    "sample_groups": "prade.sampling.table",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

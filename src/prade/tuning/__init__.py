@@ -11,11 +11,4 @@ if TYPE_CHECKING:
     from prade.tuning.rehearse import Rehearsal as Rehearsal
     from prade.tuning.tune import Tuned as Tuned
 
-_HOMES = {
-    "Exploration": "prade.tuning.explore",
-    "Rehearsal": "prade.tuning.rehearse",
-    "Tuned": "prade.tuning.tune",
-}
-
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)
