@@ -14,22 +14,8 @@ from prade.queries.query import parse
 
 ROWS = 3000
 MESSY = [
-    "1",
-    " 2",
-    "2.0",
-    "1e0",
-    "x",
-    "",
-    "1e999",
-    "9" * 400,
-    "9" * 150,
-    "1e299",
-    "1e-299",
-    "nan",
-    "+2",
-    "2020-01-01",
-    "Ω",
-    None,
+    *("1", " 2", "2.0", "1e0", "x", "", "1e999", "9" * 400, "9" * 150, "1e299", "1e-299", "nan", "+2", "2020-01-01"),
+    *("Ω", None),
 ]
 
 
@@ -42,13 +28,8 @@ def table() -> pa.Table:
         return pa.array(picked, kind)
 
     day, moment = datetime.date, datetime.datetime
-    moments = [
-        moment(2019, 12, 31, 23, 59, 59, 999999),
-        moment(2020, 1, 1),
-        moment(2020, 7, 1, 3),
-        moment(2031, 1, 1),
-        None,
-    ]
+    moments = [moment(2019, 12, 31, 23, 59, 59, 999999), *(moment(*each) for each in [(2020, 1, 1), (2020, 7, 1, 3)])]
+    moments += [moment(2031, 1, 1), None]
     return pa.table(
         {
             "AGE": some([*range(100), None, -5, 2**31 - 1], pa.int32()),
@@ -115,10 +96,7 @@ def by_numpy(rows: pa.Table, groups: dict) -> list[np.ndarray]:
     return found
 
 
-GROUPS = {
-    "STATE": [36, 42] * 120,
-    "TOWN": [town for town in range(120) for _ in range(2)],
-}  # long: joined, not compared
+GROUPS = {"STATE": [36, 42] * 120, "TOWN": [town for town in range(120) for _ in range(2)]}  # joined, not compared
 
 
 def rows_kept(rows: pa.Table, unit: Unit) -> int:

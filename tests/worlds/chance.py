@@ -1,4 +1,4 @@
-"""Tests of laws of chance: p-values of noise and of choices, and what an attacker's observations prove."""
+"""Tests of laws of chance: p-values of noise, and what an attacker's observations prove."""
 
 from __future__ import annotations
 
@@ -43,18 +43,6 @@ def _bins_of(expected: np.ndarray) -> tuple[list[int], np.ndarray]:
 def p_value_of_uniform(numbers: np.ndarray) -> float:
     """Chi-square test that numbers between 0 and 1 are uniform, over 10 bins."""
     return float(stats.chisquare(np.bincount(np.minimum((numbers * 10).astype(int), 9), minlength=10)).pvalue)
-
-
-def p_value_of_choices(chosen: list[int], probability: np.ndarray) -> float:
-    """Chi-square test of the likely candidates; how often it is one of the others is tested by its binomial law."""
-    observed = np.bincount(chosen, minlength=len(probability))
-    likely = probability * len(chosen) >= ENOUGH
-    among = probability[likely] / probability[likely].sum()
-    found = stats.chisquare(observed[likely], among * observed[likely].sum()).pvalue
-    if not likely.all():  # of two p-values twice the smaller is one
-        others = stats.binomtest(int(observed[~likely].sum()), len(chosen), probability[~likely].sum()).pvalue
-        found = 2 * min(found, others)
-    return float(found)
 
 
 def proved_epsilon(events: np.ndarray, there: np.ndarray, delta: float, alpha: float) -> float:

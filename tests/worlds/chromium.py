@@ -12,16 +12,10 @@ from pathlib import Path
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60.0
 FLAGS = [
-    "--headless=new",
-    "--no-sandbox",  # root, as in a container, may not have one
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--hide-scrollbars",
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
     "--remote-debugging-port=0",
-]
+]  # no sandbox, because root, as in a container, may not have one
 
 
 def program() -> str | None:
@@ -188,20 +182,6 @@ class Page:
         """Wait until what was asked for is drawn, which a tab behind another is not."""
         self.send("Page.bringToFront")
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))")
-
-    def screenshot(self, path: Path, selector: str | None = None) -> None:
-        """The whole page, or one element, as PNG."""
-        self.settle()
-        clip = {}
-        if selector:
-            script = (
-                f"(() => {{ const b = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
-                " return [b.x + scrollX, b.y + scrollY, b.width, b.height]; })()"
-            )
-            x, y, width, height = self.run(script)
-            clip = {"clip": {"x": x, "y": y, "width": width, "height": height, "scale": 1}}
-        found = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=True, **clip)
-        path.write_bytes(base64.b64decode(found["data"]))
 
     def pdf(self) -> bytes:
         """The page on paper."""

@@ -40,17 +40,7 @@ NUMBERS = [
     *("9223372036854775807", "-9223372036854775808", "18446744073709551615", "1" + "0" * 38, "9" * 38, "-" + "9" * 38),
     *("170141183460469231731687303715884105727", "-170141183460469231731687303715884105728"),
     *("340282366920938463463374607431768211455", "0.1", "-7.25", "1e300", "1.7976931348623157e308", "5e-324"),
-    *(
-        "-1.7976931348623157e308",
-        "3.4028235e38",
-        "1e-45",
-        "NaN",
-        "Infinity",
-        "-Infinity",
-        "9" * 400,
-        "1e-400",
-        "0.0001",
-    ),
+    *("-1.7976931348623157e308", "3.4028235e38", "1e-45", "NaN", "Infinity", "-Infinity", "9" * 400, "1e-400", "0.01"),
 ]
 MOMENTS = [
     *("2020-01-01", "2020-01-01 08:30:00", "2020-01-01 08:30:00.000001", "2020-01-01 08:30:00.000000001"),
@@ -93,6 +83,7 @@ def chosen(name: str, texts: Iterable[tuple[str, str]]) -> list[str]:
 # ---------------------------------------------------------------------- schemas
 
 Make = Callable[[str], Column]
+LOST: dict[str, Any] = {"missing": True, "unknown": "missing"}
 LONG = [*(f"v{number}" for number in range(98)), "a", "b", "1", "2020-01-01", "true", "[1, 2]"]
 
 
@@ -109,24 +100,20 @@ SCHEMAS: dict[str, dict[str, Make]] = {
         "far edges": _numeric(edges=(-1e300, 1e300)),
         "near edges": _numeric(edges=(-5e-324, 0, 5e-324), missing=True),
         "edges at 2**53 and 2**63": _numeric(edges=(2**53, 2**53 + 2, 2**63, 2**64), missing=True),
-        "whole numbers of a range": _numeric(
-            edges=(5, 18, 65), integer=True, min=0, max=96, missing=True, unknown="missing"
-        ),
-        "far range": _numeric(edges=(0,), min=-1e300, max=1e300, missing=True, unknown="missing"),
+        "whole numbers of a range": _numeric(edges=(5, 18, 65), integer=True, min=0, max=96, **LOST),
+        "far range": _numeric(edges=(0,), min=-1e300, max=1e300, **LOST),
         "two numbers": _listed(0, 1, missing=True),
         "one number": _listed(1),
         "numbers beyond 2**53": _listed(2**53 + 1, 100000000000000001, 2**63 - 1, missing=True),
         "fractions": _listed(0.1, 1e300, 5e-324, -7.25, other=0.1),
-        "truths": _listed(True, False, missing=True, unknown="missing"),
+        "truths": _listed(True, False, **LOST),
         "always missing": _listed(missing=True),
     },
     "dates": {
         "far edges": _numeric(edges=(DAY(1000, 1, 1), DAY(9999, 12, 31)), missing=True),
         "far range": _numeric(edges=(DAY(2020, 1, 1),), min=DAY(1, 1, 1), max=DAY(9999, 12, 31)),
         "first day": _numeric(edges=(DAY(1, 1, 2),), missing=True),
-        "short range": _numeric(
-            edges=(DAY(2020, 1, 1),), min=DAY(1900, 1, 1), max=DAY(2020, 7, 1), missing=True, unknown="missing"
-        ),
+        "short range": _numeric(edges=(DAY(2020, 1, 1),), min=DAY(1900, 1, 1), max=DAY(2020, 7, 1), **LOST),
     },
     "texts": {
         "numerals": _listed("1", "37.5", "0100", "inf", "NaN", "1e300", missing=True),

@@ -133,29 +133,24 @@ def run_command(*arguments: object) -> None:
 
 
 class FixedNoise:
-    """Stands in for the noise library: answers from a stream of its own, whatever the counts and scores."""
+    """Stands in for the noise library: answers from a stream of its own, whatever the counts."""
 
     def __init__(self) -> None:
         self.call = 0
 
     def noise(self, *_: object, scale: float) -> Callable[[Sequence[int]], list[int]]:
         """In place of make_laplace and make_gaussian."""
-        return lambda counts: self._next().integers(LOWEST, HIGHEST, len(counts)).tolist()
+        return self._drawn
 
-    def choice(self, *_: object, scale: float) -> Callable[[Sequence[int]], int]:
-        """In place of make_noisy_max."""
-        return lambda scores: int(self._next().integers(len(scores)))
-
-    def _next(self) -> np.random.Generator:
+    def _drawn(self, counts: Sequence[int]) -> list[int]:
         self.call += 1
-        return np.random.default_rng([11, self.call])
+        return np.random.default_rng([11, self.call]).integers(LOWEST, HIGHEST, len(counts)).tolist()
 
 
 def _replace_chance(patch: pytest.MonkeyPatch) -> None:
     fixed = FixedNoise()
     patch.setattr(opendp.measurements, "make_laplace", fixed.noise)
     patch.setattr(opendp.measurements, "make_gaussian", fixed.noise)
-    patch.setattr(opendp.measurements, "make_noisy_max", fixed.choice)
     for module in [module for name, module in sys.modules.items() if name.startswith("prade.")]:
         if vars(module).get("datetime") is datetime:
             patch.setattr(module, "datetime", StoppedClock)

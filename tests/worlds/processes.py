@@ -22,19 +22,24 @@ TESTS = Path(__file__).parents[1]
 TOUCHES = ("open", "os.mkdir", "os.rename", "os.remove", "os.chmod", "tempfile.mkstemp", "sqlite3.connect")
 
 
+def _environment(**more: str) -> dict[str, str]:
+    """One in which an interpreter can import `worlds`."""
+    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, **more}
+
+
 def driven(code: str, folder: Path, *wrapper: str) -> list[int]:
     """Run a driver in an interpreter of its own, perhaps within another command; the numbers that it prints.
 
     A driver can import `worlds`; its argument is the folder to work in, and its assertions are the test.
     """
-    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [*wrapper, sys.executable, "-c", code, str(folder)],
         capture_output=True,
         text=True,
         timeout=180,
         # every forked process would start the threads of linear algebra anew, each time that their number is set
-        env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
+        env=_environment(OPENBLAS_NUM_THREADS="1"),
     )
     assert done.returncode == 0, done.stderr
     return [int(number) for number in done.stdout.split()]
@@ -161,15 +166,9 @@ def said(act):
 
 def killed_when_done(code: str, after: int, *arguments: object) -> None:
     """Run code that prints how much is done, in an interpreter of its own, and kill it when it prints this number."""
-    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-    run = subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    with run:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=_environment()) as run:
         assert run.stdout is not None
         for line in run.stdout:
             if int(line) == after:

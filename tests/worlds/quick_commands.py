@@ -22,16 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIBRARIES = (
-    *("duckdb", "jinja2", "numba", "pandas", "pyarrow.compute", "pyarrow.csv"),
-    *(
-        "pyarrow.dataset",
-        "pyarrow.parquet",
-        "rich.table",
-        "scipy.linalg",
-        "scipy.optimize",
-        "scipy.sparse",
-        "scipy.stats",
-    ),
+    *("duckdb", "jinja2", "numba", "pandas", "pyarrow.compute", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"),
+    *("rich.table", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats"),
 )
 PATIENCE = 60.0
 BROKEN = 70  # the exit code of a command whose process died

@@ -141,6 +141,7 @@ class Manifest(msgspec.Struct):
     entry: int
     made: str
     files: dict[str, str]
+    head: Head | None = None  # of the ledger, when it paid; in releases of version 0.1 there is none
 
 
 class Extract(msgspec.Struct):
@@ -351,16 +352,10 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 
 def claim_of(manifest: Mapping[str, Any]) -> Claim:
     """Which entry of which ledger paid for a release, according to its `release.json`."""
-    if manifest.get("head") is None:
-        raise DataError(
-            "the release was written by version 0.1 of prade; this version reads those of 0.9 and later: use the "
-            "version that wrote it"
-        )
-    try:
-        files, head = manifest["files"], Head.from_dict(manifest["head"])
-        return Claim(manifest["plan"], manifest["entry"], files[MEASUREMENTS], head)
-    except (LookupError, TypeError):
-        raise DataError(f"a {MANIFEST} does not say which entry paid for it: restore the original") from None
+    content = structured(manifest, Manifest, DataError)
+    if content.head is None:
+        raise DataError("the release was written by version 0.1 of prade: use the version that wrote it")
+    return Claim(content.plan, content.entry, content.files.get(MEASUREMENTS, ""), content.head)
 
 
 def head_after(folder: Path) -> Head | None:

@@ -238,7 +238,7 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
         ('dataset = "survey"', 'dataset = "survey"\nnoise = "gaussian"', "Gaussian noise keeps no pure"),
         ('dataset = "survey"', 'dataset = "survey"\nnoise = "odd"', "the law of the noise is 'odd'; it is 'lap"),
         ("[unit]\nmax_rows = 1\nneighbours", "[unit]\nneighbours", "unit: .*max_rows"),
-        ("max_rows = 1", "max_row = 1", "unit: .*unknown: max_row"),
+        ("max_rows = 1", "max_row = 1", "unit: .*a unit has max_rows"),
         ("max_rows = 1", 'max_rows = "1"', "unit: max_rows is '1'"),
         ('neighbours = "add-remove"', "neighbours = 1", "unit: neighbours is 1; give 'add-remove'"),
         ("by = ", "buy = ", r"unknown field `buy` - at `\$\.level\[0\]"),
