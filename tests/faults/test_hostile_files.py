@@ -21,9 +21,7 @@ from prade.data.declare.groups import Groups
 from prade.data.public.joint import outside as outside_of
 from prade.data.public.public import Public
 from prade.data.read.files import refuse_gzip_bomb
-from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
-from prade.queries.parts import Marginal
 from prade.release.release import read_measurements, sealed_text
 from prade.reporting.outlines import outlines
 from prade.reporting.statements import meaning
@@ -200,13 +198,6 @@ def test_noise_beyond_all_numbers(given):
         plan_with(**given).describe()
 
 
-def test_more_counts_than_memory():
-    wide = Schema.from_mbi(dict.fromkeys("abcd", 100))
-    levels = [Level("g", Workload.all_marginals(wide, 4))]
-    with pytest.raises(PradeError, match="asks for 100,000,001,000 counts, more than fit in memory"):
-        plan_with(schema=wide, levels=levels, groups={"g": list(range(1000))})
-
-
 def test_an_epsilon_beyond_all_numbers_has_a_meaning():
     assert "by at most a factor of 10^435" in meaning(Budget.pure(1000))
 
@@ -289,31 +280,6 @@ def test_damaged_public_rows(tmp_path, change):
         Public.load(path)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"a": pa.array([[0]] * 6)},
-        {"prade:weight": pa.array(["x"] * 6)},
-        {"header": {"report": {"estimator": "MAP", "trace": 3}}},
-        {"header": {"report": 3}},
-        {"header": {"format": [1]}},
-    ],
-    ids=case,
-)
-def test_a_damaged_estimate(tmp_path, change):
-    from prade.data.public.joint import Prior
-    from prade.estimating.posterior_mode import MAP
-    from prade.release.release import Measurement
-
-    path = tmp_path / "estimate.parquet"
-    answer = Measurement(Marginal.of(SCHEMA, ["a"]), counts=[30, 70], scale=1.0)
-    MAP(n0=10).fit(Prior.uniform(SCHEMA), [answer], total=100).save(path)
-    Estimate.load(path)
-    rewritten(path, **change)
-    with pytest.raises(DataError, match=r"estimate\.parquet"):
-        Estimate.load(path)
-
-
 # ---------------------------------------------------------------- tables
 
 
@@ -374,13 +340,6 @@ def test_noisy_counts_of_another_type(folder):
         pq.write_table(table.set_column(table.column_names.index("noisy"), "noisy", odd), path)
         with pytest.raises(DataError, match=r"measurements\.parquet"):
             read_measurements(path, plan_with())
-
-
-def test_dates_that_python_does_not_know_are_told_as_text():
-    far = pa.array([2**30], pa.int32()).cast(pa.date32())
-    schema = Schema([Column("D", "numeric", edges=(0.0, 1.0), max=2.0, dates=True)])
-    assert list(outside_of(schema, pa.table({"D": far}))["D"].values()) == [1]
-    assert len(Groups.of(pa.table({"D": far}))) == 1
 
 
 def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):

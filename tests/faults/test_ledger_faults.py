@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -350,42 +349,6 @@ print(*counted)
     assert min(failed, succeeded) > 50
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
-    """A file system of 64 KiB runs full; what was given before stands, and with more room it goes on."""
-    apart = ("unshare", "--map-root-user", "--mount")
-    mount = f"mount -t tmpfs -o size=64k none {tmp_path}"
-    try:
-        subprocess.run([*apart, "sh", "-c", mount], capture_output=True, check=True, timeout=20)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("a small file system cannot be mounted here; test_no_room_at_any_size does without")
-    (given,) = drive(
-        f"""
-def shell(command):
-    assert os.system(command) == 0, command
-shell("{mount}")
-ledger = Ledger(here / "budget.ledger")
-ledger.open_dataset("d", UNIT, Budget.pure(1))
-given = 0
-try:
-    for number in range(100):
-        ledger.reserve("d", str(number), Budget.pure("1/100"), "n" * 999)
-        given += 1
-except PradeError as failure:
-    assert "could not be read or written (database or disk is full)" in str(failure), failure
-entries = ledger.entries("d")
-assert [entry.plan_hash for entry in entries] == [str(number) for number in range(given)]
-assert ledger.remaining("d") == Budget.pure(1) - Budget.pure("1/100") * given
-shell("mount -o remount,size=1m {tmp_path}")
-ledger.reserve("d", str(given), Budget.pure("1/100"))
-assert len(ledger.entries("d")) == given + 1
-print(given)
-""",
-        tmp_path,
-        *apart,
-    )
-    assert 0 < given < 100
-
-
 # ---------------------------------------------------------------- what may not be written
 
 
@@ -582,29 +545,6 @@ def test_a_changed_event_with_a_hash_that_fits_breaks_the_chain(ledger: Ledger) 
     rewritten(ledger, "DROP TRIGGER event_is_fixed", change, values=(content, digest))
     with pytest.raises(DataError, match="is damaged"):
         ledger.remaining("d")
-
-
-@pytest.mark.parametrize(
-    ("number", "old", "new"),
-    [
-        (3, '"drawn":false', '"drawn":true'),
-        (4, '"drawing"', '"resumed"'),
-        (9, '"count"', '"write"'),
-        (9, "DataError", "OSError"),
-        (10, '"resumed"', '"drawing"'),
-        (13, '"entry":4', '"entry":3'),
-        (13, "by mistake", "by nobody"),
-    ],
-)
-def test_what_happened_to_an_entry_cannot_be_rewritten(eventful: Ledger, number: int, old: str, new: str) -> None:
-    with sqlite3.connect(eventful.path) as connection:
-        ((content,),) = connection.execute("SELECT content FROM event WHERE number = ?", (number,)).fetchall()
-    connection.close()
-    assert content.count(old) == 1
-    change = "UPDATE event SET content = ? WHERE number = ?"
-    rewritten(eventful, "DROP TRIGGER event_is_fixed", change, values=(content.replace(old, new), number))
-    with pytest.raises(DataError, match="is damaged"):
-        eventful.remaining("d")
 
 
 def test_no_changed_byte_changes_the_account(eventful: Ledger, tmp_path: Path) -> None:

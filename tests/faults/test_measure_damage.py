@@ -24,7 +24,6 @@ from prade.measuring.source import Counting
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
-from prade.release.payment import import_release
 from prade.release.release import Release, read_manifest, sealed_text
 from worlds.counting import duckdb_file, sqlite_file
 from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
@@ -247,24 +246,6 @@ def test_another_ledger_is_not_credited(sealed: Path, ledger: Ledger, tmp_path: 
         measure(TOWN_PLAN, IN_TOWNS, place, ledger)
     (entry,) = ledger.entries("people")
     assert entry.state == "committed"
-
-
-def test_an_older_copy_of_the_ledger_is_noticed(tmp_path: Path, ledger: Ledger) -> None:
-    copy = Path(shutil.copy(ledger.path, tmp_path / "copy.ledger"))
-    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
-    with pytest.raises(DataError, match=r"copy\.ledger did not pay.*this is an old copy of it"):
-        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", copy)
-
-
-def test_two_ledgers_and_one_folder_name(sealed: Path, ledger: Ledger, tmp_path: Path) -> None:
-    """Both ledgers call it entry 1; the second run must not touch what the first one paid for."""
-    kept = Release.load(sealed)
-    other = ledger_for(TOWN_PLAN, tmp_path / "other.ledger", 3)
-    with pytest.raises(DataError, match=r"other\.ledger does not have on record"):
-        measure(town_plan("a"), IN_TOWNS, tmp_path / "release", other)
-    import_release(other, sealed)
-    measure(town_plan("a"), IN_TOWNS, tmp_path / "release", other)
-    assert same(Release.load(sealed), kept)
 
 
 def test_the_ledger_goes_away_in_between(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,38 +83,6 @@ print(kills, kept)
     assert kept < kills
 
 
-def test_killed_in_the_middle_of_a_file(drive: Drive) -> None:
-    """SIGKILL with one half of the bytes of each kept file on the disk."""
-    kills, kept = drive(
-        WORLD
-        + """
-import pyarrow.parquet
-
-def work(where, number):
-    write, written = pyarrow.parquet.write_table, 0
-    def half(table, path):
-        nonlocal written
-        written += 1
-        write(table, path)
-        if written == number:
-            os.truncate(path, os.path.getsize(path) // 2)
-            die()
-    pyarrow.parquet.write_table = half
-    make(where)
-
-kills = kept = 0
-for number in (1, 2):
-    where = fresh(f"half-{number}")
-    assert ended(forked(lambda: work(where, number))) == -signal.SIGKILL
-    kept += recovered(where)
-    kills += 1
-assert ended(forked(lambda: work(fresh("both"), 3))) == 0
-print(kills, kept)
-"""
-    )
-    assert (kills, kept) == (2, 0)
-
-
 def test_killed_at_every_group(drive: Drive) -> None:
     """SIGKILL when a group has been estimated, and when its rows have been drawn: 8 and 6 of them."""
     kills, kept = drive(

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from prade import Column, Schema, Unit
 from prade.core.errors import DataError
-from prade.data.public.joint import encode
 from prade.measuring import spark as spark_rows
 from prade.measuring.source import Source, count, open_source
 from prade.queries.parts import Marginal
@@ -115,88 +113,7 @@ def test_a_char_counts_without_the_spaces_that_fill_it_up(spark: Spark) -> None:
         assert count(source, declared, [Marginal.of(declared, ["x"])])[0].tolist() == [[1, 1, 1]]
 
 
-def test_names_that_spark_cannot_tell_apart_are_refused_at_once(spark: Spark) -> None:
-    spark.session.conf.set("spark.sql.caseSensitive", "true")
-    try:
-        spark.session.createDataFrame([(1, 2)], "age int, AGE int").createOrReplaceTempView("twice")
-        with pytest.raises(DataError, match="two columns whose names differ only in case"):
-            open_source("spark://session/twice")
-    finally:
-        spark.session.conf.unset("spark.sql.caseSensitive")
-
-
-ODD_TEXTS = ["a\\b", "it's", "x\x0by", "x\x0cy", "xvy", 'q"', "`t`", "\n", "é\u2028", "$z", "%s", "--", "A", "a"]
-
-
-@pytest.mark.parametrize("more", [0, 200], ids=["short list", "long list"])
-def test_every_listed_text_is_matched_by_its_bytes(spark: Spark, more: int) -> None:
-    listed = [*ODD_TEXTS, *(f"w{number}" for number in range(more))]
-    cells = [*listed, "x", "é", "B", None]
-    spark.save("texts", pa.table({"x": cells}))
-    declared = Schema([Column("x", "categorical", values=listed, missing=True)])
-    for name in ("texts", "cased"):
-        if name == "cased":  # where "a" equals "A"
-            spark.session.sql("DROP TABLE IF EXISTS cased")
-            spark.session.sql("CREATE TABLE cased (x STRING COLLATE UTF8_LCASE) USING parquet")
-            spark.session.sql("INSERT INTO cased SELECT x FROM texts")
-        with open_source(spark.address(name)) as source:
-            (found,) = count(source, declared, [Marginal.of(declared, ["x"])])
-            assert found[0].tolist() == [1] * len(listed) + [4], name
-            (found,) = count(source, declared, [Marginal.of(declared, ["x"])], {"x": listed})
-            assert found.sum(axis=1).tolist() == [1] * len(listed), name
-
-
-def test_a_long_list_of_numbers(spark: Spark) -> None:
-    listed = [float(number) / 2 for number in range(150)]
-    spark.save("numbers", pa.table({"x": [0.0, -0.0, 0.5, 74.5, 75.0, float("nan"), float("inf"), None]}))
-    declared = Schema([Column("x", "categorical", values=listed, missing=True)])
-    with open_source(spark.address("numbers")) as source:
-        (found,) = count(source, declared, [Marginal.of(declared, ["x"])])
-    assert {place: int(found[0, place]) for place in np.flatnonzero(found[0])} == {0: 2, 1: 1, 149: 1, 150: 4}
-
-
 # ---------------------------------------------------------------------- no cell decides
-
-TEXTS_OF_NUMBERS = [
-    *["1", " 1\t", "1\u2028", "1\u2029", "1\u0085", "1\n\u2028", "1d", "1f", "0x1p3", "NaN", "Infinity", "1e999"],
-    *["9" * 400, "1e", ".", "+", "v1f", "\x0b1", "2020-01-01", "2020-01-1\u2028", "2020-13-01", "9999-99-99", ""],
-    *["\u0663", "\uff11"],  # digits, but of other scripts
-]
-
-
-@pytest.mark.parametrize("ansi", ["false", "true"])
-def test_no_text_fails_a_cast_even_where_casts_may_fail(spark: Spark, ansi: str) -> None:
-    """Neither text that Java's patterns or casts take differently, nor text that is not UTF-8, nor ancient dates."""
-    spark.save("casts", pa.table({"x": TEXTS_OF_NUMBERS, "old": [None, *[-1_000_000] * (len(TEXTS_OF_NUMBERS) - 1)]}))
-    spark.session.sql("DROP TABLE IF EXISTS broken_text")
-    spark.session.sql(
-        "CREATE TABLE broken_text USING parquet AS "
-        "SELECT x, x AS y, date_add(DATE'1970-01-01', INT(old)) AS old FROM casts "
-        "UNION ALL SELECT CAST(x'FF31' AS STRING), CAST(x'31FF' AS STRING), DATE'0001-01-01'"
-    )
-    day = datetime.date(2020, 1, 1)
-    listed = [f"w{number}" for number in range(120)]
-    declared = Schema(
-        [
-            Column("x", "numeric", edges=(1, 2), missing=True),
-            Column("old", "numeric", edges=(day,), missing=True),
-            Column("y", "categorical", values=listed, missing=True),
-        ]
-    )
-    dates = Schema([Column("x", "numeric", edges=(day,), missing=True)])
-    with (
-        patch.dict(spark_rows.WHILE_COUNTING, {"spark.sql.ansi.enabled": ansi}),
-        open_source(spark.address("broken_text")) as source,
-    ):
-        numbers, old, texts = count(source, declared, [Marginal.of(declared, [name]) for name in declared.coded])
-        (by_day,) = count(source, dates, [Marginal.of(dates, ["x"])])
-    rows = len(TEXTS_OF_NUMBERS) + 1
-    codes = encode(declared, {"x": [*TEXTS_OF_NUMBERS, "\ufffd"], "old": [None] * rows, "y": [None] * rows}).codes
-    assert numbers.tolist() == [np.bincount(codes["x"], minlength=4).tolist()] == [[0, 7, 2, rows - 9]]
-    assert old.tolist() == [[rows - 1, 0, 1]]
-    assert texts[0, -1] == rows
-    codes = encode(dates, {"x": [*TEXTS_OF_NUMBERS, "\ufffd"]}).codes
-    assert by_day.tolist() == [np.bincount(codes["x"], minlength=3).tolist()] == [[0, 2, rows - 2]]
 
 
 def test_ancient_dates_of_files_by_other_writers_fail_no_run(spark: Spark) -> None:

@@ -37,38 +37,6 @@ def in_database(table):
 ways = pytest.mark.parametrize("way", [open_source, in_database], ids=["in memory", "in a database"])
 
 
-@ways
-def test_edges_just_above_a_round_number_are_exact(way):
-    edge = float(np.nextafter(20, np.inf))
-    column = Column("x", "numeric", edges=(0.1, edge, 1e17 + 16))
-    table = {"x": [20.0, edge, float(np.nextafter(0.1, 0)), 0.1, 1e17, 1e17 + 16]}
-    with way(table) as source:
-        found = count(source, Schema([column]), [Marginal.of(Schema([column]), ["x"])])[0]
-    assert found.tolist() == [np.bincount(encode(Schema([column]), table).codes["x"], minlength=4).tolist()]
-    assert found.tolist() == [[1, 2, 2, 1]]
-
-
-@ways
-def test_long_lists_keep_their_order(way):
-    values = tuple(np.random.default_rng(1).permutation(700).tolist())
-    schema = Schema(
-        [Column("x", "categorical", values=values), Column('a "name"', "categorical", values=tuple(map(str, values)))]
-    )
-    x = np.random.default_rng(2).integers(-5, 705, 3000)
-    table = {"x": x, 'a "name"': x.astype(str)}
-    with way(table) as source:
-        found = count(source, schema, [Marginal.of(schema, [name]) for name in table])
-    for answer, codes in zip(found, encode(schema, table).codes.values(), strict=True):
-        assert answer[0].tolist() == np.bincount(codes, minlength=700).tolist()
-
-
-def test_long_lists_may_hold_more_than_a_narrow_column(tmp_path):
-    column = Column("x", "categorical", values=tuple(range(-500, 500)), missing=True)
-    table = pa.table({"x": pa.array([-128, 127, 5, None], pa.int8())})
-    for private in (table, duckdb_file(tmp_path / "db", people=table)):
-        assert np.flatnonzero(counted(private, column)[0]).tolist() == [372, 505, 627, 1000]
-
-
 def test_whole_numbers_beyond_doubles_are_told_apart_in_a_database(tmp_path):
     values = (2**53, 2**53 + 1, 2**62 + 1)
     column = Column("x", "categorical", values=values, missing=True)
@@ -77,30 +45,6 @@ def test_whole_numbers_beyond_doubles_are_told_apart_in_a_database(tmp_path):
         assert counted(duckdb_file(tmp_path / str(kind), people=table), column).tolist() == [[1, 1, 1, 1]], kind
         with pytest.raises(DataError, match=r"'x' lists whole numbers beyond 2\*\*53"):
             counted(table, column)
-
-
-def test_no_number_as_text_is_too_long(tmp_path):
-    texts = ["1e999", "-1e999", "1e-999", "9" * 400, "0." + "0" * 400 + "1", "1e299", "9e-299", "1" * 150]
-    for private in (pa.table({"x": texts}), duckdb_file(tmp_path / "db", people={"x": texts})):
-        assert counted(private, Column("x", "numeric", edges=(0,), missing=True)).tolist() == [[1, 7, 0]]
-
-
-VARIANTS = ["va", "VA", "Va", "vA", "vb"]
-LONG = [f"w{place}" for place in range(100)] + VARIANTS
-
-
-@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT"])
-def test_a_row_counts_once_whatever_the_collation_takes_for_equal(collation, tmp_path):
-    """Under NOCASE the cell va equals four values of the list: one of them is its place, no others."""
-    cells = ["va", "VA", "vb", "VB", "v\u00e4", "w7", None]
-    made = f"CREATE TABLE people (x VARCHAR COLLATE {collation}, y INTEGER)"
-    filled = "INSERT INTO people SELECT unnest(['va', 'VA', 'vb', 'VB', 'v\u00e4', 'w7', NULL]), 1"
-    private = duckdb_file(tmp_path / "db", made, filled)
-    column = Column("x", "categorical", values=LONG, missing=True)
-    codes = encode(Schema([column]), {"x": cells}).codes["x"]
-    assert counted(private, column).tolist() == [np.bincount(codes, minlength=106).tolist()]
-    by_group = counted(private, Column("y", "categorical", values=(0, 1)), {"x": LONG})
-    assert by_group[:, 1].tolist() == [cells.count(value) for value in LONG]
 
 
 def people(rows=2000, seed=7):
@@ -308,14 +252,6 @@ def test_a_list_that_no_cell_of_the_type_can_be_in_is_refused(values, cells, tmp
     assert counted(f"duckdb://{tmp_path}/1/people", column)[0, 2] == 1
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.decimal128(25, 2), pa.string()], ids=str)
-def test_codes_of_one_width_are_found_where_a_table_keeps_them_as_numbers(kind, tmp_path):
-    column = Column("x", "categorical", values=("00100", "00200", "other"), missing=True)
-    cells = ["00100", "00200", "00100"] if kind == pa.string() else pa.array([100, 200, 100]).cast(kind)
-    for private in ({"x": cells}, duckdb_file(tmp_path / "db", people={"x": cells})):
-        assert counted(private, column).tolist() == [[2, 1, 0, 0]]
-
-
 def test_a_list_that_fits_no_cell_is_refused_before_anything_is_spent(tmp_path):
     schema, _ = people(8)
     level = Level("PUMA", Workload(schema, [Marginal.of(schema, ["AGE"])]))
@@ -361,11 +297,3 @@ def test_a_level_is_counted_from_the_finer_list_and_unlisted_rows_count_nowhere(
     assert counts(["STATE"], STATE=[36] * 5) == [5, 0]
     with pytest.raises(DataError, match="'PUMA' or 'NATION', and 'STATE' alone cannot identify a row's group"):
         counts(["STATE", "PUMA"], STATE=[36] * 5)
-
-
-def test_levels_are_counted_by_the_numbers_of_their_groups():
-    schema, table = people(400)
-    puma = np.random.default_rng(4).integers(0, 30, 400)
-    groups = {"STATE": [place % 3 for place in range(25)], "PUMA": list(range(25))}
-    found = counted({"AGE": table["AGE"], "PUMA": puma}, schema["AGE"], groups, by=["STATE"])
-    assert found.sum(axis=1).tolist() == [int(((puma % 3 == state) & (puma < 25)).sum()) for state in range(3)]
