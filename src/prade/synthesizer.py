@@ -11,6 +11,7 @@ import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -32,7 +33,6 @@ from prade.privacy.protection import Unit
 from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.release import Release, copy_release
 from prade.release.terms import Terms, drafted_schema
-from prade.reporting.html import summary_html
 from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 
@@ -158,9 +158,15 @@ class Synthesizer:
         facts = {"folder": self.folder, "budget": self.epsilon}
         if hasattr(self, "release_"):
             plan, state = self.plan_, self.plan_.unit.promise()
-            rows = f"{self.estimates_.totals.sum():,.0f} estimated, in {len(self.estimates_.totals):,} groups"
-            facts |= {"data set": plan.dataset, "budget": plan.budget, "rows": rows, "columns": len(plan.schema.coded)}
-        return summary_html("Synthesizer", state, facts)
+            number = f"{self.estimates_.totals.sum():,.0f} estimated, in {len(self.estimates_.totals):,} groups"
+            facts |= {
+                "data set": plan.dataset,
+                "budget": plan.budget,
+                "rows": number,
+                "columns": len(plan.schema.coded),
+            }
+        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(str(fact))}</td></tr>" for name, fact in facts.items())
+        return f"<b>Synthesizer</b><p>{escape(state)}</p><table>{rows}</table>"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; the class called with them makes an unfitted copy."""

@@ -6,8 +6,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from prade.reporting.explore_page import write_explore
-from prade.reporting.html import packed, unpacked
+from prade.reporting.html import unpacked, write_explore
 from worlds.page_checks import (
     CUT,
     OUTSIDE,
@@ -213,15 +212,6 @@ def test_marks_are_where_the_numbers_are(page, data):
     assert np.abs(slope * np.stack([low, high], axis=1) + offset - rules).max() < 1.5
 
 
-def test_a_column_that_is_not_measured_is_said_to_be(page):
-    assert "not measured" not in page.texts("#column-note")[0]
-    page.choose("#column", "9")
-    until(page, f"{named('shares')}.startsWith('LANGUAGE')")
-    assert "LANGUAGE is not measured here with this budget" in page.texts("#column-note")[0]
-    assert {row[3] for row in table(page, "shares")} == {"\u2013"}
-    assert page.run("document.querySelectorAll('#shares .mark-symbol.role-mark path').length") == 3 * 4
-
-
 def test_all_budgets_share_an_axis(page):
     labels = "[...document.querySelectorAll('#shares .role-axis-label text')].map(t => t.textContent).join()"
     before = page.run(labels)
@@ -408,37 +398,6 @@ def test_everything_is_reached_by_keys(page):
         if "plan file" in " ".join(reached).lower():
             break
     assert {"budget", "where", "column", "shade", "copy", "save-plan", "SVG", "PNG", "CSV", "0.1"} <= reached
-
-
-def wide_data() -> dict:
-    """As many columns as a census table has."""
-    found = explored(places=1)
-    found["columns"] = [
-        {**column, "name": f"{column['name']}{copied}"} for copied in range(4) for column in found["columns"]
-    ]
-    found["column_prior"] = found["column_prior"] * 4
-    for holder, key in [(found, "pair_prior"), *((budget, "pair_errors") for budget in found["budgets"])]:
-        holder[key] = packed(np.tile(unpacked(holder[key]), (4, 4)), unit=1, type="f32")
-    for budget in found["budgets"]:
-        budget["column_errors"] = budget["column_errors"] * 4
-    found["tables"] = [tables(np.random.default_rng(4), found["columns"])]
-    return found
-
-
-def test_forty_columns_fit_a_phone_and_six_sheets(chromium, tmp_path):
-    path = write_explore(wide_data(), tmp_path / "explore.html")
-    assert path.stat().st_size < 3_000_000
-    page = opened(chromium, path, PHONE)
-    assert page.run("document.documentElement.scrollWidth") <= PHONE[0]
-    assert page.run(OUTSIDE) == []
-    assert page.run(CUT) == []
-    # What is wider than the screen scrolls in its own box.
-    assert page.run("(b => b.scrollWidth > b.clientWidth)(document.querySelector('.wide-chart'))")
-    names = page.texts("#pairs .role-axis-label text")
-    assert names.count("INCOME3") == 2
-    assert seconds_to_open(page) < 1
-    assert page.pdf().count(b"/Type /Page\n") <= 6
-    silent(page)
 
 
 def test_on_paper(chromium, written):

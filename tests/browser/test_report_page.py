@@ -14,8 +14,6 @@ from worlds.page_checks import (
     CUT,
     OUTSIDE,
     accessibility,
-    arrived,
-    downloads,
     drawn,
     mode,
     seconds_to_open,
@@ -371,23 +369,6 @@ def test_the_address_keeps_place_and_columns(chromium, plain, page):
     silent(again)
 
 
-def test_figures_are_saved(page, tmp_path):
-    """As pictures and as CSV, where a spreadsheet does not take a text for a formula."""
-    downloads(page, tmp_path)
-    for figure in ("explore-figure", "budget-figure"):
-        for place in range(3):
-            page.click(f"#{figure} .saves button", place)
-        name = page.run(f"fileName(CHARTS.get($('{figure}')).title)")
-        assert b"<svg" in arrived(tmp_path, f"{name}.svg")
-        assert arrived(tmp_path, f"{name}.png").startswith(b"\x89PNG")
-        lines = arrived(tmp_path, f"{name}.csv").decode().splitlines()
-        assert len(lines) == 1 + page.run(f"CHARTS.get($('{figure}')).csv.rows.length")
-
-    rows = '{heads: ["+a", "b"], rows: [["=1+1", -0.5], ["@x", 1e-7], ["-1", null], ["\\uff1d1", "1+1"], ["\\tx", 2]]}'
-    lines = page.run(f"csvText({rows})").split("\r\n")
-    assert lines == ["'+a,b", "'=1+1,-0.5", "'@x,1e-7", "'-1,", "'\uff1d1,1+1", "'\tx,2", ""]
-
-
 def test_texts_for_publications_are_copied(page):
     found = data(page)
     page.send("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
@@ -473,22 +454,6 @@ def test_the_papers_figure_and_the_heat_map_have_every_group_and_pair(chromium, 
     silent(page)
 
 
-def test_tables_have_the_true_rows_exactly_with_the_truth(chromium, with_truth, page):
-    given = opened(chromium, with_truth)
-    take(given, "#column", "1")
-    take(given, "#place", "2,1")
-    assert given.texts("#explore-figure thead th")[-3] == "True rows"
-    rows = given.run("CHARTS.get($('explore-figure')).csv.rows")
-    assert np.allclose([row[5] for row in rows], shares(given, "truth", 2, 1, 1))
-    take(given, "#second", "0")
-    if given.run("$('explore-shown').hidden"):
-        given.click("#basis-said button")
-        ready(given)
-    assert f"Synthetic rows {MINUS} true rows" in given.texts("#explore-differences text")
-    silent(given)
-    assert "True rows" not in page.run("document.body.innerText")
-
-
 # ---------------------------------------------------------------- the map
 
 PLACES = "#map-figure .mark-shape.role-mark.layer_1_marks path"
@@ -529,11 +494,9 @@ def test_the_map_looks_like_illinois_and_ohio(chromium, contest_map):
 
     wide = f"document.querySelectorAll('{PLACES}')[3].getBBox().width"
     whole = page.run(wide)
-    page.click("#zoom-in")
-    until(page, f"{wide} > 1.9 * {whole}")
-    assert page.run(wide) == pytest.approx(2 * whole, rel=0.02)
-    page.click("#zoom-all")
-    until(page, f"{wide} < 1.1 * {whole}")
+    for button, factor in (("zoom-in", 2), ("zoom-all", 1)):
+        page.click(f"#{button}")
+        until(page, f"Math.abs({wide} / {whole} - {factor}) < 0.05")
     silent(page)
 
 
@@ -614,24 +577,19 @@ def test_on_a_phone_the_budget_needs_no_scrolling(chromium, plain):
     page.click("#budget summary")
     box = "document.querySelector('#budget-table').closest('.scroll')"
     assert page.run(f"{box}.scrollWidth <= {box}.clientWidth")
-    said = "[...document.querySelectorAll('#budget-table tr:nth-child(1) td')]"
-    assert page.run(f"{said}.map(e => getComputedStyle(e, '::before').content.slice(1, -1))") == [
-        *["Question about each group", "Share of budget", "Cost", "Noise", "In plain words"]
-    ]
-
     wide = "document.querySelector('#explore-figure svg').clientWidth"
     before = page.run(wide)
     page.resize(844, 390)
     until(page, f"{wide} > {before} + 300")
-    assert page.run("document.documentElement.scrollWidth") <= 844
     silent(page)
 
 
 @pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])
-def test_names_and_contrast(chromium, with_truth, scheme, size):
-    page = opened(chromium, with_truth, size)
-    assert accessibility(page, scheme) == []
-    silent(page)
+def test_names_and_contrast(chromium, with_truth, contest_map, scheme, size):
+    for path in (with_truth, contest_map) if scheme == "dark" else (with_truth,):
+        page = opened(chromium, path, size)
+        assert accessibility(page, scheme) == []
+        silent(page)
 
 
 def test_everything_is_named_and_reached_by_keys(page):
@@ -719,16 +677,4 @@ def test_a_large_page_is_small_opens_at_once_and_fills_at_most_six_sheets(chromi
     assert page.run(rows) == 20
     assert "first 20 groups" in page.run("document.querySelector('#groups').innerText")
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    silent(page)
-
-
-def test_on_paper_nothing_is_cut_off(chromium, with_truth):
-    page = opened(chromium, with_truth)
-    mode(page, media="print")
-    page.resize(720, 1000)
-    page.settle()
-    ready(page)
-    assert page.run("document.documentElement.scrollWidth") <= 720
-    box = "document.querySelector('#groups-table').closest('.scroll')"
-    assert page.run(f"{box}.scrollHeight <= {box}.clientHeight + 1")
     silent(page)

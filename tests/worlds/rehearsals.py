@@ -48,7 +48,7 @@ def shares(rng: np.random.Generator, given: list[dict], around: np.ndarray | Non
 
 
 def explored(*, hostile: str = "", dataset: str = "census-like survey", places: int = 3) -> dict:
-    """What five budgets buy: the data of `prade.reporting.explore_page.write_explore`."""
+    """What five budgets buy: the data of `prade.reporting.html.write_explore`."""
     rng = np.random.default_rng(15)
     given = columns(hostile)
     number = len(given)

@@ -49,6 +49,8 @@ def demo(context: click.Context, output: str, persons: int, effort: float, secon
     The demonstration invents a public and a private table, then plans, measures, estimates, samples and reports, and
     scores the result against the truth. It shows each command that it runs.
     """
+    from prade.reporting.report import report_path
+
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     names = "schema.toml", "public.parquet", "places.csv", "plan.toml", f"plan-{EPSILON}.toml"
@@ -97,7 +99,12 @@ def demo(context: click.Context, output: str, persons: int, effort: float, secon
         if code := prade.main(args=list(command), prog_name="prade", standalone_mode=False, obj=QUARTERS):
             context.exit(code)
     click.echo("\nComparing with the published algorithm, at the same budget")
-    click.echo("\n".join(["", *comparison(folder, release, truth), "", *files_made(folder, release)]))
+    click.echo("\n".join(["", *comparison(folder, release, truth), ""]))
+    click.echo(f"What epsilon buys:     {folder / PAGE}\nSynthetic rows:        {Path(release) / SYNTHETIC}")
+    click.echo(
+        f"Report:                {report_path(release)}\nReport with the truth: {report_path(release, truth=True)}"
+    )
+    click.echo(f"All other files:       {folder}")
 
 
 def invent(folder: Path, persons: int) -> int:
@@ -149,17 +156,4 @@ def comparison(folder: Path, release: str, truth: str) -> list[str]:
         f"  the public table alone   {baseline:.3f}   (no private data)",
         f"  the published algorithm  {theirs:.3f}   ({theirs / baseline:.0%} of the public table's, {plan.budget})",
         f"  prade                    {ours:.3f}   ({ours / baseline:.0%} of the public table's, {plan.budget})",
-    ]
-
-
-def files_made(folder: Path, release: str) -> list[str]:
-    """Say where the files are."""
-    from prade.reporting.report import report_path
-
-    return [
-        f"What epsilon buys:     {folder / PAGE}",
-        f"Synthetic rows:        {Path(release) / SYNTHETIC}",
-        f"Report:                {report_path(release)}",
-        f"Report with the truth: {report_path(release, truth=True)}",
-        f"All other files:       {folder}",
     ]

@@ -92,9 +92,7 @@ def with_unit(command: Command) -> Command:
 
     @rows_per_person
     @person_id_option
-    @click.option(
-        "--max-rows-per-group", type=int, help="Most rows that one person may have in one group; needs --person-id."
-    )
+    @click.option("--max-rows-per-group", type=int, help="Most rows of one person in one group; needs --person-id.")
     @click.option(
         "--neighbours",
         type=click.Choice(["add-remove", "replace"]),

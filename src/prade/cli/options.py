@@ -44,9 +44,7 @@ rows_per_person = click.option(
     "--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."
 )
 person_id_option = click.option(
-    "--person-id",
-    metavar="COLUMN",
-    help="Column that identifies the person, so that prade can enforce the bound on rows.",
+    "--person-id", metavar="COLUMN", help="Column that identifies the person; prade then enforces the bound on rows."
 )
 weight = click.option("--weight", metavar="COLUMN", help="Column with the weights of the public rows.")
 force = click.option("--force", is_flag=True, help="Replace the file if it exists.")
@@ -55,9 +53,7 @@ ledger_option = click.option(
 )
 spending = together(
     ledger_option,
-    click.option(
-        "--again", is_flag=True, help="Pay once more for a plan that has been paid for, and write to a new folder."
-    ),
+    click.option("--again", is_flag=True, help="Pay once more for a plan that has been paid for, into a new folder."),
     click.option(
         "--yes-weak-protection",
         "weak_protection",
@@ -95,13 +91,12 @@ planning = together(
         "--previous",
         metavar="RELEASE",
         type=FILE,
-        help="Folder of the last release of the same groups, whose estimates are the prior instead of public rows. "
-        "Its data set and unit are the plan's.",
+        help="Last release of the same groups: its estimates are the prior, its data set and unit the plan's.",
     ),
     click.option(
         "--other-people",
         is_flag=True,
-        help="The --previous release is about other people, so the data set and the unit may differ.",
+        help="The --previous release is about other people: data set and unit may differ.",
     ),
     click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."),
     click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
@@ -115,13 +110,9 @@ planning = together(
         help="Most rows that one person may have. [default: that of --previous, or 1]",
     ),
     person_id_option,
+    click.option("--dataset", help='Name of the data set in the ledger. [default: that of --previous, or "private"]'),
     click.option(
-        "--dataset", help='Name of the private table in the ledger. [default: that of --previous, or "private"]'
-    ),
-    click.option(
-        "--tune/--no-tune",
-        default=True,
-        help="Choose the plan by rehearsal on public rows, or take the simplest plan.",
+        "--tune/--no-tune", default=True, help="Choose the plan by rehearsal on public rows, or the simplest."
     ),
     *TUNING.values(),
 )

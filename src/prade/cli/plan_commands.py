@@ -72,9 +72,7 @@ def schema() -> None:
 @click.option("--skip", default="", metavar="COLUMNS", help="Columns to leave out, such as identifiers.")
 @weight
 @click.option("--max-values", default=64, show_default=True, help="Most values that a categorical column may have.")
-@click.option(
-    "--bins", default=20, show_default=True, help="Number of bins for a numeric column with more values than that."
-)
+@click.option("--bins", default=20, show_default=True, help="Bins of a numeric column with more values than that.")
 @csv_options("public")
 @as_json
 @examples("  prade schema infer public.parquet --groups STATE,PUMA --skip SERIALNO -o schema.toml")
@@ -170,8 +168,7 @@ def _one(output: str, force: bool, tune: bool, where: Where, **options: Any) -> 
 
 def _several(page: str | None, output: str, force: bool, where: Where, **options: Any) -> None:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
-    from prade.reporting.explore_page import write_explore
-    from prade.reporting.html import packed
+    from prade.reporting.html import packed, write_explore
     from prade.tuning.explore import budgets_of, explore, plan_file
 
     kind = "epsilon" if options["epsilon"] else "rho"

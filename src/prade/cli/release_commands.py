@@ -220,12 +220,10 @@ def _need_writable_estimates(release: Release, anew: bool = False) -> None:
 @click.option(
     "--partitioned",
     is_flag=True,
-    help="Write a data set: a folder of parquet files, in a folder for each group of the first level.",
+    help="Write a folder of parquet files, in a folder for each group of the first level.",
 )
 @click.option(
-    "--spreadsheet-safe",
-    is_flag=True,
-    help="In a CSV file, put ' before text that a spreadsheet would read as a formula: text that begins with = + - @.",
+    "--spreadsheet-safe", is_flag=True, help="In a CSV file, put ' before text that begins with = + - @: no formulas."
 )
 @worker_options
 @as_json

@@ -41,12 +41,7 @@ FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 @click.option(
     "--by", default="", metavar="COLUMNS", help="Group columns to break the answer down by, as in STATE+PUMA."
 )
-@click.option(
-    "--queries",
-    "questions_file",
-    type=FILE,
-    help="Answer all questions in this file, .csv or .parquet: a column query, and if you like name, of and by.",
-)
+@click.option("--queries", "questions_file", type=FILE, help="Answer a file of questions: columns query, name, of, by.")
 @click.option("-o", "--output", type=FILE, help="File to write the answers to, .csv or .parquet.")
 @click.option("--labels", is_flag=True, help="In the file or JSON, add the labels of values, as in STATE_label.")
 @public_again
@@ -199,9 +194,7 @@ def _column_of(query: str, estimates: Estimates) -> str:
     help="Public file to compare with: what its rows would score in place of SYNTHETIC; may be given several times.",
 )
 @weight
-@click.option(
-    "--sample", type=int, metavar="ROWS", help="Most rows of a table that sampled metrics take. [default: 10,000]"
-)
+@click.option("--sample", type=int, metavar="ROWS", help="Most rows that sampled metrics take. [default: 10,000]")
 @click.option("--linear", metavar="FORMULA", help='Linear regression to compare, as in "INCOME ~ AGE + SEX".')
 @click.option("--logistic", metavar="FORMULA", help='Logistic regression to compare, as in "AGE >= 65 ~ SEX + RACE".')
 @csv_options("truth")
@@ -357,9 +350,7 @@ def report(release_folder: str, output: str | None, where: Where, **asked: Any) 
 @prade.command()
 @release_folder
 @click.option("--by-group", is_flag=True, help="List every group and column, instead of every column of a level.")
-@click.option(
-    "--sharp", is_flag=True, help="Count any difference beyond noise, even one that random sampling explains."
-)
+@click.option("--sharp", is_flag=True, help="Count any difference beyond noise, even one that sampling explains.")
 @click.option(
     "--design-effect",
     default=1.0,

@@ -1,4 +1,4 @@
-"""The shell of a page: one HTML file that works offline, with its styles, its scripts and its data inside it.
+"""The shell of a page, one HTML file that works offline, with its styles, scripts and data; the page about budgets.
 
 A security policy in the page's head forbids all requests and all scripts and styles but the page's own, which it lists
 by hash. Charts are drawn by Vega-Lite, whose JavaScript is in page/vega, from scripts/vega.py. The policy forbids
@@ -13,13 +13,16 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from html import escape
 from importlib.resources import files
+from os import PathLike
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 
 from prade.core.arrays import Floats
+from prade.core.errors import DataError
+from prade.core.files import replace_file
 
 COMMON_SCRIPTS = ("dom.js", "unpack.js", "address.js", "table.js", "charts.js")
 
@@ -123,11 +126,17 @@ def _listed(values: Floats, unit: int) -> Any:
     return listed.tolist()
 
 
-def summary_html(title: str, sentence: str, facts: Mapping[str, Any]) -> str:
-    """A title, a sentence and a table of facts; every text is escaped.
+def write_explore(data: Mapping[str, Any], path: str | PathLike[str]) -> Path:
+    """Write the page that a steward reads before spending, about rehearsed budgets, and return its path."""
+    with replace_file(path) as temporary:
+        temporary.write_text(explore_page(data), encoding="utf-8")
+    return Path(path)
 
-    >>> summary_html("Synthesizer", "not fitted", {"folder": "<release>"})
-    '<b>Synthesizer</b><p>not fitted</p><table><tr><th>folder</th><td>&lt;release&gt;</td></tr></table>'
-    """
-    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(str(fact))}</td></tr>" for name, fact in facts.items())
-    return f"<b>{escape(title)}</b><p>{escape(sentence)}</p><table>{rows}</table>"
+
+def explore_page(data: Mapping[str, Any]) -> str:
+    """The page about rehearsed budgets as HTML. It names the public files, but not the folders they are in."""
+    if not data["budgets"]:
+        raise DataError("there is no budget to show; rehearse at least one: prade plan --epsilon 0.1,1,10")
+    public = {**data["public"], "files": [PurePath(file).name for file in data["public"]["files"]]}
+    scripts = ["explore_charts.js", "explore.js"]
+    return page("explore.html.j2", {**data, "public": public}, styles=["explore.css"], scripts=scripts)

@@ -9,10 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Ask, Column, Level, Release, Schema, Workload
-from prade.core.errors import DataError
+from prade import Ask, Level, Release, Schema, Workload
 from prade.data.public.public import Public
-from prade.estimating.levels.answer_tables import with_labels
 from prade.estimating.levels.estimates import estimates_of, kept_estimates
 from worlds import commands
 from worlds.plans import plan_of
@@ -190,20 +188,6 @@ def test_files_and_json_keep_codes_and_get_labels_on_request(labelled, tmp_path)
     assert table["AGE_label"].to_pylist()[:4] == ["0 to 17", "18 to 39", "40 to 64", "65 to 99"]
 
 
-def test_questions_of_a_file_are_printed_with_labels_too(labelled, tmp_path):
-    path = tmp_path / "questions.csv"
-    path.write_text("name,query,by\nwomen,SEX == 2,STATE\nbars,histogram(AGE),\n")
-    said = call(labelled, "--queries", path).stdout.splitlines()
-    assert said[0].split()[:6] == ["name", "query", "by", "State", "Age", "(years)"]
-    assert "Alpha" in said[1]
-    assert "65 to 99" in said[-1]
-
-
-def test_a_label_in_a_query_is_answered_with_the_code_to_write(labelled):
-    assert "'Beta' is the label of 2: write STATE == 2" in call(labelled, "STATE == 'Beta'", code=1).stderr
-    assert "it is the label of 2: write 2 instead" in call(labelled, "SEX == female", code=1).stderr
-
-
 def test_python_has_labels_beside_the_values(labelled):
     estimates = kept_estimates(Release.load(labelled))
     table = estimates.marginal(["SEX", "AGE"], by="STATE", labels=True)
@@ -214,9 +198,3 @@ def test_python_has_labels_beside_the_values(labelled):
     assert table.drop_columns(["STATE_label", "SEX_label", "AGE_label"]).equals(bare)
     unlabelled = estimates.answer("SEX == 1", by=["STATE", "PLACE"], labels=True)
     assert unlabelled["PLACE_label"].to_pylist() == FIVE_PLACES["PLACE"]
-
-
-def test_a_label_column_that_is_taken_is_refused():
-    column = Column("A", "categorical", values=[1], labels={1: "one"})
-    with pytest.raises(DataError, match="two columns 'A_label'"):
-        with_labels(pa.table({"A": [1], "A_label": [2]}), [column])

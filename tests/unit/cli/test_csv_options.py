@@ -52,12 +52,6 @@ def test_from_latin_1_files_to_synthetic_rows(folder):
     call("report", "release", "--truth", "private.csv", *FORMAT)
 
 
-def test_synthesize_reads_all_its_csv_files_in_one_format(folder):
-    call("ledger", "open", "private", "--cap", "20", "--max-rows-per-person", "1")
-    call("synthesize", "private.csv", *PLANNING, "-o", "release", "--line-breaks")
-    assert set(read_table("release/synthetic.parquet")["TOWN"].to_pylist()) == set(TOWNS)
-
-
 def test_the_list_of_groups_may_be_a_file_of_another_make(folder):
     """Public files of one office with ; in Latin-1, a list of places of another with commas in UTF-8."""
     listed = (folder / "towns.csv").read_bytes().decode("latin-1").splitlines()

@@ -71,10 +71,7 @@ def test_check_says_how_often_the_public_rows_break_each_rule(files):
     ("text", "words"),
     [
         ('rule = "AGE < 0"', "no public row obeys AGE < 0"),
-        ('rule = "AGE < 17 -> SEX == 1"', "the nearest edges are 16 and 18"),
         ('level = "STATE"\ntotals = {STATE = [13], rows = [5]}', "STATE 14 has no number"),
-        ('level = "STATE"\ntotals = {STATE = [13, 14, 15], rows = [5, 5, 5]}', "STATE 15 is not in the list of groups"),
-        ('level = "STATE"\ntotals = {STATE = [13, 14], rows = [5, -5]}', "rows is '-5' in some group"),
         ('level = "STATE"\ntotals = {STATE = [13, 14], rows = [5, 0.5]}', "rows is '0.5' in some group"),
     ],
 )

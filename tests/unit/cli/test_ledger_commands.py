@@ -153,14 +153,6 @@ def test_releases_of_a_lost_ledger_are_imported(files, custodian):
     assert Ledger(custodian).remaining("people") == Budget.pure(0)
 
 
-def test_an_import_beyond_the_cap_names_the_way_out(files, custodian, tmp_path):
-    enter("--cap", 4, "--ledger", tmp_path / "theirs")
-    call(*measuring(files, "a"), "--ledger", tmp_path / "theirs")
-    enter("--cap", "1/2")
-    said = call("ledger", "import", files / "a" / "release", code=cli.TOO_MUCH).stderr
-    assert "then import the release; to raise the cap, use `prade ledger raise-cap`" in said
-
-
 def at_a_terminal(arguments, typed):
     """Run a command with a terminal for its standard input and error; its exit code and what was shown there."""
     ours, theirs = pty.openpty()
@@ -263,12 +255,3 @@ def test_what_cannot_be_given_back_is_said(custodian, reserved):
     ledger.commit(drawn.id, "77c0")
     assert "is committed: its measurements 77c0 were written, so it cannot be given back" in refused(drawn.id)
     assert ledger.remaining("people") == Budget.pure(3)
-
-
-def test_another_spelling_of_a_data_set_is_not_a_second_account(files, custodian):
-    call("ledger", "open", "Peo-ple", "--cap", 4, "--max-rows-per-person", 2, "--person-id", "PERSON")
-    for command in (measuring(files, "a"), ["ledger", "show", "people"], ["ledger", "open", "people", "--cap", 4]):
-        assert (
-            f"{custodian} has a data set 'Peo-ple', and 'people' differs from it only" in call(*command, code=1).stderr
-        )
-    assert [dataset.name for dataset in Ledger(custodian).datasets()] == ["Peo-ple"]

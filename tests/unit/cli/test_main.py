@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import reduce
 
 import click
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Ledger, Plan, Release, Schema
+from prade import Budget, Ledger, Plan, Release
 from prade.cli import main as cli
 from prade.cli import release_commands as commands_release
 from prade.data.public.table import PublicFiles
@@ -138,26 +139,6 @@ def test_nothing_in_the_release_is_private(release):
     assert [file.name for file in found if SECRET.encode() in file.read_bytes()] == []
 
 
-def test_a_group_column_that_the_list_does_not_have_changes_nothing(files, tmp_path):
-    """Estimates that `estimate` made are those that `sample` looks for."""
-    whole = census_like(persons=300, places_per_state=2, years=(2023, 2024), seed=3).public
-    columns = [*COLUMNS[:3], "YEAR", *COLUMNS[3:]]
-    write_table(whole.select(columns), tmp_path / "public.parquet")
-    census_like(persons=300, years=(2023, 2024)).schema.select(columns[1:]).save(tmp_path / "schema.toml")
-    given = ["--schema", tmp_path / "schema.toml", "--public", tmp_path / "public.parquet", "--groups", files / "g.csv"]
-    given += ["--levels", "STATE,PLACE", "--epsilon", "2", "--no-tune", "--max-rows-per-person", 2]
-    call("plan", *given, "-o", tmp_path / "p.toml")
-    call("ledger", "open", "private", "--cap", 2, "--max-rows-per-person", 2)
-    call("measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "release")
-    call("estimate", tmp_path / "release")
-    kept = (tmp_path / "release" / "estimates.parquet").read_bytes()
-    call("sample", tmp_path / "release")
-    assert (tmp_path / "release" / "estimates.parquet").read_bytes() == kept
-    drawn = read_table(tmp_path / "release" / "synthetic.parquet")
-    assert drawn.column_names == COLUMNS[1:]  # the plan has no person id, and the list of groups no year
-    assert drawn.num_rows > 0
-
-
 def test_a_release_says_no_path_of_this_machine_and_may_be_moved_with_its_files(files, tmp_path):
     here = tmp_path / "here"
     here.mkdir()
@@ -172,46 +153,20 @@ def test_a_release_says_no_path_of_this_machine_and_may_be_moved_with_its_files(
     call("sample", tmp_path / "there" / "release")
 
 
-def test_a_budget_in_rho_measures_with_gaussian_noise(files, tmp_path):
-    place = tmp_path / "plan.toml"
-    options = planning(files)
-    at = options.index("--epsilon")
-    call("plan", *options[:at], "--rho", "1/2", *options[at + 2 :], "-o", place)
-    assert Plan.load(place).budget == Budget.zcdp("1/2")
-    assert Plan.load(place).questions[0].law == "gaussian"
-    assert "--rho" in complaint("plan", *options, "--rho", "1", "-o", place, "--force", code=2)
-
-
-def test_synthesize_does_not_spend_when_the_public_table_is_better(files, tmp_path, custodian):
-    enter(2)
-    options = [each for each in planning(files, "--effort", 0, epsilon="1/1000") if each != "--no-tune"]
-    given = ["synthesize", files / "private.parquet", *options, "-o", tmp_path / "release"]
-    done = call(*given, code=1)
-    assert "nothing was measured" in done.stderr
-    assert not (tmp_path / "release").exists()
-    assert Ledger(custodian).entries("private") == []
-    assert "spent epsilon = 0.001" in call(*given, "--against-advice").stdout
-    assert (tmp_path / "release" / "report.html").exists()
-
-
-def test_measuring_again_spends_nothing_and_looks_at_nothing(release, plan_file, files, tmp_path):
+def test_measuring_again_spends_nothing_and_looks_at_nothing(release, plan_file, tmp_path):
     ledger = Ledger(release.parent / "agency.ledger")
     before = ledger.entries("private")
-    done = call("measure", plan_file, files / "private.parquet", "-o", release, "--json", "--ledger", ledger.path)
-    found = json.loads(done.stdout)
-    assert found["spent"] is None
-    assert found["remaining"] == Budget.pure(1).to_dict()
-    assert (found["ledger"], found["head"]) == (str(ledger.path), ledger.head().to_dict())
+    (tmp_path / "other.parquet").write_bytes(b"not even a parquet file")
+    again = ["measure", plan_file, tmp_path / "other.parquet", "-o", release, "--ledger", ledger.path]
+    said = call(*again).stdout
+    assert "nothing was spent, because this folder has the release of this plan" in said
+    assert "the private table given now was not looked at" in said
+    facts = json.loads(call(*again, "--json").stdout)
+    assert (facts["spent"], facts["private_table_read"]) == (None, False)
+    assert facts["remaining"] == Budget.pure(1).to_dict()
+    assert (facts["ledger"], facts["head"]) == (str(ledger.path), ledger.head().to_dict())
     assert ledger.entries("private") == before
     assert len(before) == 1
-
-    (tmp_path / "other.parquet").write_bytes(b"not even a parquet file")
-    again = ["measure", plan_file, tmp_path / "other.parquet", "-o", release]
-    done = call(*again, "--ledger", release.parent / "agency.ledger")
-    assert "nothing was spent, because this folder has the release of this plan" in done.stdout
-    assert "the private table given now was not looked at" in done.stdout
-    found = json.loads(call(*again, "--ledger", release.parent / "agency.ledger", "--json").stdout)
-    assert found["private_table_read"] is False
 
 
 # ---------------------------------------------------------------- what a failure says about spending
@@ -297,17 +252,6 @@ def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path, custo
     assert [each.state for each in Ledger(custodian).entries("private")] == ["committed"]
 
 
-def test_a_missing_column_is_said_before_a_plan_is_made(files, tmp_path, custodian):
-    enter(2)
-    (tmp_path / "other.csv").write_text("AGE\n40\n")
-    said = complaint("synthesize", tmp_path / "other.csv", *planning(files), "-o", tmp_path / "r")
-    assert "other.csv" in said
-    assert "has no column" in said
-    assert "nothing was spent" in said
-    assert not (tmp_path / "r.plan.toml").exists()
-    assert Ledger(custodian).entries("private") == []
-
-
 def test_a_delta_buys_gaussian_noise(files, tmp_path, custodian):
     done = call("plan", *planning(files, "--delta", "1e-9"), "-o", tmp_path / "p.toml")
     assert "Gaussian noise of scale" in done.stdout
@@ -378,18 +322,6 @@ def test_a_check_names_what_does_not_fit(files, tmp_path):
     assert found["outside"]["SEX"] == {"9": pc.sum(pc.equal(table["SEX"], 1)).as_py()}
     assert found["not_in_schema"] == ["PERSON"]
     assert found["one_way"]["laplace_scale"] == 2 * 3  # three parts at epsilon 1/2
-
-
-def test_an_inferred_schema_is_a_schema(files, tmp_path):
-    place = tmp_path / "schema.toml"
-    call("schema", "infer", files / "public1.parquet", "--groups", "STATE,PLACE", "--skip", "PERSON", "-o", place)
-    schema = Schema.load(place)
-    assert schema.groups == ("STATE", "PLACE")
-    assert schema.coded == ("AGE", "SEX", "MARITAL")
-    assert "--skip" in complaint(
-        "schema", "infer", files / "public1.parquet", "--max-values", 2, "-o", tmp_path / "none.toml"
-    )
-    assert not (tmp_path / "none.toml").exists()
 
 
 def commands_of(group, before=()):
@@ -561,32 +493,6 @@ def test_a_folder_that_is_there_but_read_only_is_said_to_be_so(monkeypatch, file
     assert list(tmp_path.iterdir()) == []
 
 
-def test_estimates_are_not_made_for_a_folder_that_cannot_keep_them(monkeypatch, release, tmp_path):
-    bare = tmp_path / "bare"
-    shutil.copytree(release, bare)
-    for number in (1, 2):
-        shutil.copy(release.parent / f"public{number}.parquet", tmp_path)
-    (bare / "estimates.parquet").unlink()
-    monkeypatch.setattr(os, "access", lambda place, _: str(place) != str(bare))
-    monkeypatch.setattr(
-        "prade.estimating.levels.estimates.estimates_of", lambda *_, **__: pytest.fail("it worked for nothing")
-    )
-    for command in (["estimate", bare], ["sample", bare, "-o", tmp_path / "a.csv"], ["answer", bare, "AGE >= 65"]):
-        assert f"you don't have permission to write to {bare}" in complaint(*command)
-
-
-def test_names_that_recur_are_pointed_out(files, tmp_path):
-    groups, words = tmp_path / "g.csv", "PLACE names recur in several STATE: a group is STATE and PLACE together"
-    groups.write_text("STATE,PLACE\n13,a\n14,a\n13,b\n")
-    given = planning(files)
-    assert words not in call("plan", *given, "-o", tmp_path / "p.toml").stderr
-    given[given.index(files / "g.csv")] = groups
-    assert words in call("plan", *given, "-o", tmp_path / "p.toml", "--force").stderr
-    check = ["check", "--schema", files / "schema.toml", "--groups", groups, files / "public1.parquet"]
-    assert words in call(*check).stdout
-    assert json.loads(call(*check, "--json").stdout)["recurring"] == [words]
-
-
 def test_a_table_without_people_is_wondered_at(files, plan_file, tmp_path):
     write_table(read_table(files / "private.parquet").slice(0, 0), tmp_path / "empty.parquet")
     enter(4)
@@ -598,45 +504,16 @@ def test_a_table_without_people_is_wondered_at(files, plan_file, tmp_path):
 
 def test_files_are_completed_by_the_shell():
     """Every argument or option that takes a file or folder, by click's own way."""
-    given = {"private", "public", "plan_file", "truth", "synthetic", "release_folder", "releases", "output"}
-    given |= {"schema_file", "groups_file", "ledger_file"}
-    found = []
+    paths = {"private", "public", "plan_file", "truth", "synthetic", "release_folder", "releases", "output"}
+    paths |= {"schema_file", "groups_file", "ledger_file", "geojson"}
     for names in commands_of(cli.prade):
-        command = cli.prade
-        for name in names:
-            command = command.commands[name]
-        found += [(names, each) for each in command.params if each.name in given]
-    assert len(found) > 25
-    for names, parameter in found:
-        (item,) = parameter.type.shell_complete(click.Context(click.Command("x")), parameter, "pub")
-        assert (item.type, item.value) == ("file", "pub"), (names, parameter.name)
+        command = reduce(lambda group, name: group.commands[name], names, cli.prade)
+        for parameter in (each for each in command.params if each.name in paths):
+            (item,) = parameter.type.shell_complete(click.Context(click.Command("x")), parameter, "pub")
+            assert (item.type, item.value) == ("file", "pub"), (names, parameter.name)
 
 
 # ---------------------------------------------------------------- the public files that a plan remembers
-
-
-def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
-    moved = [tmp_path / "p1.parquet", tmp_path / "p2.parquet"]
-    for number, file in enumerate(moved, start=1):
-        file.write_bytes((files / f"public{number}.parquet").read_bytes())
-    arguments = [str(each) for each in planning(files)]
-    for number, file in enumerate(moved, start=1):
-        arguments[arguments.index(str(files / f"public{number}.parquet"))] = str(file)
-    call("plan", *arguments, "-o", tmp_path / "plan.toml")
-    enter(2)
-    call("measure", tmp_path / "plan.toml", files / "private.parquet", "-o", tmp_path / "r")
-    for file in moved:
-        file.unlink()
-    assert "give the public files with --public" in complaint("estimate", tmp_path / "r")
-    again = named(files)
-    call("sample", tmp_path / "r", *again)
-    call("answer", tmp_path / "r", "SEX == 1")  # from the estimates that are kept
-    shutil.copy(files / "private.parquet", tmp_path / "p3.parquet")
-    for command in (["estimate"], ["sample"], ["answer", "SEX == 1"]):
-        name, *more = command
-        for given in (["--public", tmp_path / "p3.parquet"], [*again, "--public", files / "private.parquet"]):
-            said = complaint(name, tmp_path / "r", *more, *given)
-            assert "is not one of the public files that the plan was made with, and could be the private one" in said
 
 
 def test_of_public_files_the_hashes_are_in_the_plans_hash(plan_file):

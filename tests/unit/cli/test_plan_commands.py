@@ -119,12 +119,6 @@ def no_work(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_work")
-def test_a_page_must_not_replace_a_plan(files, tmp_path):
-    given = planning(files, "--epsilon", "1,2", "-o", tmp_path / "w.toml", "--page", tmp_path / "w-1.toml", "--force")
-    assert "is also the name of a plan: choose another" in call(*given, code=2).stderr
-
-
-@pytest.mark.usefixtures("no_work")
 @pytest.mark.parametrize("existing", ["plan-0.1.toml", "plan-10.toml", "explore.html"])
 def test_a_file_that_exists_is_refused_before_the_work(files, tmp_path, existing):
     (tmp_path / existing).write_text("mine")
@@ -146,19 +140,14 @@ def test_a_file_that_exists_is_refused_before_the_work(files, tmp_path, existing
         (["--epsilon", "1,2", "--no-tune"], "compared by rehearsal", 2),
         (["--epsilon", "1,2", "--page", "no/such/folder.html"], "there is no folder", 1),
         (["--epsilon", "1", "--page", "x.html"], "for several budgets", 2),
-        (["--epsilon", "1", "--no-page"], "for several budgets", 2),
+        (["--epsilon", "1,2", "--page", "{}/plan-1.toml"], "is also the name of a plan: choose another", 2),
     ],
 )
 def test_what_cannot_work_is_refused_before_the_work(files, tmp_path, more, words, code):
+    more = [each.format(tmp_path) for each in more]
     said = call(*planning(files, *more, "-o", tmp_path / "plan.toml"), code=code).stderr
     assert words in said
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_single_budget_writes_one_plan_and_no_page(files, tmp_path):
-    said = call(*planning(files, "--epsilon", "1", "-o", tmp_path / "plan.toml")).stdout
-    assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
-    assert said.rstrip().endswith(f"The plan is in {tmp_path / 'plan.toml'}.")
 
 
 # ---------------------------------------------------------------- targets
@@ -198,17 +187,6 @@ def test_targets_are_in_the_plan_the_table_and_the_page(files, tmp_path):
     page = (tmp_path / "explore.html").read_text()
     assert "<caption>Targets: expected errors</caption>" in page
     assert f"{errors[4].error:.4f}" in page
-
-
-def test_a_target_that_the_task_lacks_is_refused_before_the_work(files, tmp_path):
-    (tmp_path / "targets.toml").write_text(TARGETS.replace('"STATE", "PLACE"', '"COUNTY"'))
-    given = ["--targets", tmp_path / "targets.toml", "--epsilon", 1, "-o", tmp_path / "plan.toml"]
-    done = call(*planning(files, *given), code=1)
-    assert (
-        "target 1: by names COUNTY, which is not a level of the task; its levels are STATE, STATE+PLACE, all"
-        in done.output
-    )
-    assert not (tmp_path / "plan.toml").exists()
 
 
 # ---------------------------------------------------------------- one budget, without a rehearsal
@@ -257,41 +235,25 @@ def test_a_plan_refuses_what_sample_cannot_read_and_names_the_file(rows, tmp_pat
     assert not (tmp_path / "plan.toml").exists()
 
 
-def test_a_plan_makes_sure_that_values_can_be_drawn(rows, tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise ValueError("no values")
-
-    monkeypatch.setattr("prade.data.public.decode.Decoder.fit", refuse)
-    call(*measuring(rows, ["public.csv"]), "-o", tmp_path / "plan.toml", code=1)
-    assert not (tmp_path / "plan.toml").exists()
-
-
 # ---------------------------------------------------------------- what a plan covers
 
 
-def test_check_and_plan_say_how_many_groups_have_public_rows(rows, tmp_path):
-    given = ["check", "--schema", rows / "schema.toml", "--groups", rows / "places.csv", rows / "public.csv"]
-    assert "1 of 3 groups occurs among the public rows" in call(*given).stdout
-    assert json.loads(call(*given, "--json").stdout)["groups_with_public_rows"] == 1
-    made = measuring(rows, ["public.csv"], "-o", tmp_path / "plan.toml", "--force")
-    assert "1 of 3 groups occurs among the public rows" in call(*made).stdout
-    assert json.loads(call(*made, "--json").stdout)["groups_with_public_rows"] == 1
-    (tmp_path / "new.csv").write_text("STATE,PLACE\n98,a\n99,b\n")
-    given[4] = tmp_path / "new.csv"
-    assert "0 of 2 groups occur among the public rows" in call(*given).stdout
-
-
 def test_check_and_plan_say_what_will_not_be_measured(rows, tmp_path):
+    given = ["check", "--schema", rows / "schema.toml", "--groups", rows / "places.csv", rows / "public.csv"]
+    made = measuring(rows, ["public.csv"], "-o", tmp_path / "plan.toml", "--force")
+    for command in (given, made):
+        assert "1 of 3 groups occurs among the public rows" in call(*command).stdout
+        assert json.loads(call(*command, "--json").stdout)["groups_with_public_rows"] == 1
     (tmp_path / "states.csv").write_text("STATE\n98\n99\n")
-    given = ["check", "--schema", rows / "schema.toml", "--groups", tmp_path / "states.csv", rows / "public.csv"]
+    given[4] = tmp_path / "states.csv"
     unlisted = "not in the list of groups, so that synthetic rows will lack them: PLACE"
     assert unlisted in call(*given).stdout
     assert json.loads(call(*given, "--json").stdout)["not_in_groups"] == ["PLACE"]
     made = ["plan", *given[1:5], "--levels", "STATE", "--public", rows / "public.csv", "-o", tmp_path / "plan.toml"]
-    assert unlisted in call(*made, "--epsilon", 1, "--no-tune").stdout
     tuned = ["--epsilon", "1/1000", "--effort", 0, "--force"]  # so little that only numbers of rows are asked for
-    assert "not measured, so that their values follow the public table: AGE, SEX" in call(*made, *tuned).stdout
-    assert json.loads(call(*made, *tuned, "--json").stdout)["not_measured"] == ["AGE", "SEX"]
+    said = call(*made, *tuned).stdout
+    assert unlisted in said
+    assert "not measured, so that their values follow the public table: AGE, SEX" in said
 
 
 # ---------------------------------------------------------------- whom a plan is about
@@ -358,11 +320,3 @@ def test_infer_says_what_it_took_for_missing(tmp_path):
     assert "'N' is not a number and was taken for missing (68 cells): PAY, KIND" in done.stderr
     given = ["schema", "infer", tmp_path / "public.csv", "-o", tmp_path / "s.toml", "--force", "--json"]
     assert json.loads(call(*given).stdout)["read_as_missing"] == {"PAY": {"N": 15}, "KIND": {"N": 53}}
-
-
-def test_a_public_table_too_small_for_a_rehearsal_is_said_to_be_so(rows, tmp_path):
-    (tmp_path / "public.csv").write_text("STATE,PLACE,AGE,SEX\n98,a,30,1\n")
-    given = [each for each in measuring(tmp_path, ["public.csv"]) if each != "--no-tune"]
-    given[2], given[4] = rows / "schema.toml", rows / "places.csv"
-    done = call(*given, "-o", tmp_path / "plan.toml")
-    assert "The public table is too small for a rehearsal. This is the simplest plan" in done.stderr

@@ -1,4 +1,5 @@
-"""The shell of a page: only its own scripts and styles run, texts of data stay texts, and packed arrays come back."""
+"""The shell of a page: only its own scripts and styles run, texts of data stay texts, packed arrays
+come back; the page about budgets, which tests/browser opens."""
 
 import base64
 import hashlib
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from jinja2 import UndefinedError
 
+from prade.core.errors import DataError
 from prade.reporting import html
-from prade.reporting.html import packed, plain, unpacked
+from prade.reporting.html import explore_page, packed, plain, unpacked, write_explore
+from worlds.rehearsals import explored
 
 HOSTILE = "</script><script>alert(1)</script>&<b>"
 SHARES = st.floats(0, 1) | st.just(float("nan"))
@@ -99,3 +102,34 @@ def test_what_does_not_fit_is_refused(value, kind):
 def test_plain_lists_have_no_digits_that_mean_nothing():
     data = {"a": [packed([[1 / 3, np.nan]], unit=1000)], "b": None, "c": ("x", 1)}
     assert plain(data) == {"a": [[[0.333, None]]], "b": None, "c": ["x", 1]}
+
+
+def test_the_page_about_budgets_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "explore.html"
+    path.write_text("an earlier page")
+    broken = explored() | {"budgets": [{}]}
+    with pytest.raises(UndefinedError, match=r"has no attribute"):
+        write_explore(broken, path)
+    assert path.read_text() == "an earlier page"
+    assert write_explore(explored(), path) == path
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert [each.name for each in tmp_path.iterdir()] == ["explore.html"]
+
+    with pytest.raises(DataError, match=r"rehearse at least one: prade plan --epsilon 0\.1,1,10"):
+        write_explore(explored() | {"budgets": []}, path)
+
+
+def test_the_page_about_budgets_can_be_read_without_its_script():
+    """Budgets, errors, caveats and the elbow are in the page itself; public files are named, but not their folders."""
+    data = explored()
+    data["public"]["files"] = ["/home/agency/people/public.parquet"]
+    data["budgets"][0]["expected"].update(gain=-0.004)
+    page = explore_page(data)
+    assert "agency/people" not in page
+    assert "\u22120.004" in page
+    read = page.split('<script type="application/json"')[0]
+    assert "public.parquet" in read
+    for text in (data["elbow"], *data["caveats"], data["rehearsal"], data["unit"]):
+        assert text in read
+    for budget in data["budgets"]:
+        assert f"{budget['expected']['error']:.3f}" in read
