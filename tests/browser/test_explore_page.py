@@ -19,7 +19,7 @@ from worlds.page_checks import (
     silent,
     until,
 )
-from worlds.rehearsals import explored, tables
+from worlds.rehearsals import explored
 
 WIDE, PHONE = (1400, 900), (390, 844)
 HOSTILE = '</script><img src="x" onerror="alert(1)">&amp;{{ 1 }}'
@@ -219,19 +219,6 @@ def test_all_budgets_share_an_axis(page):
     until(page, f"{named('shares')}.endsWith('= 0.1')")
     assert page.run(labels) == before
     assert "beyond the edge of the chart" in page.texts("#column-note")[0]
-
-
-def test_a_column_of_many_values_shows_the_most_frequent(chromium, tmp_path):
-    many = explored(places=1)
-    many["columns"][AGE]["labels"] = [str(age) for age in range(96)]
-    many["tables"] = [tables(np.random.default_rng(1), many["columns"])]
-    page = opened(chromium, write_explore(many, tmp_path / "explore.html"))
-    assert "the 40 most frequent of 96 values" in page.texts("#column-note")[0]
-    truth = unpacked(many["tables"][0]["truth"])[0, :96]
-    largest = sorted(np.argsort(-truth)[:40].tolist())
-    assert page.texts("#shares .role-axis-label text")[-40:] == [str(age) for age in largest]
-    assert len(table(page, "shares")) == 96
-    silent(page)
 
 
 # ---------------------------------------------------------------- errors

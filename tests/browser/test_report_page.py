@@ -185,30 +185,6 @@ def test_names_from_data_are_texts(chromium, tmp_path):
     silent(again)
 
 
-def test_any_levels_and_names_of_chart_fields(chromium, tmp_path):
-    """The page with the truth leads to its worst place; columns called share, k and series are drawn like others."""
-    folder = whole_releases.spec_names(tmp_path, (), ("TOWN",))
-    page = opened(chromium, write_report(folder, truth=tmp_path / "private.parquet"))
-    found = data(page)
-    last = len(found["views"]) - 1
-    assert last == 1
-    assert {place["view"] for place in found["truth"]["worst_places"]} == {last}
-    assert sorted(names(page, "#worst-places")) == sorted(found["views"][last]["labels"])
-    page.click("#worst-places tbody button")
-    ready(page)
-    assert page.run("S.view") == last
-    for column, name in enumerate(("share", "k", "series")):
-        take(page, "#column", str(column))
-        points = page.run(
-            "[...document.querySelectorAll('#explore-figure .mark-symbol.role-mark path')].map(m => m.__data__.datum)"
-        )
-        shown = page.run("CHARTS.get($('explore-figure')).csv.rows")
-        assert [point["share"] for point in points] == [row[place] for place in range(1, 6) for row in shown]
-        assert [point["k"] for point in points] == [0, 1, 2] * 5
-        assert name in page.texts("#basis-said")[0]
-    silent(page)
-
-
 # ---------------------------------------------------------------- tables
 
 SORTED = {"#columns-table": 3, "#groups-table": 2, "#explore-numbers": 2, "#technical-table": 3}
@@ -569,18 +545,6 @@ def test_the_map_and_its_boxes_fit_a_phone(chromium, contest_map):
     page.write("#groups-filter", data(page)["views"][1]["labels"][3].split("-")[-1])
     page.settle()
     assert page.run("document.querySelector('#groups .shaded').classList.contains('below')") is False
-    silent(page)
-
-
-def test_on_a_phone_the_budget_needs_no_scrolling(chromium, plain):
-    page = opened(chromium, plain, PHONE)
-    page.click("#budget summary")
-    box = "document.querySelector('#budget-table').closest('.scroll')"
-    assert page.run(f"{box}.scrollWidth <= {box}.clientWidth")
-    wide = "document.querySelector('#explore-figure svg').clientWidth"
-    before = page.run(wide)
-    page.resize(844, 390)
-    until(page, f"{wide} > {before} + 300")
     silent(page)
 
 

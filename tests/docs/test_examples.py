@@ -10,8 +10,6 @@ import pyarrow.csv
 import pytest
 
 from prade import Budget, Ledger
-from prade.data.read.tables import read_table
-from prade.scoring.score import chosen_pairs, score
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -81,22 +79,6 @@ def test_the_paper_s_own_experiment_has_one_table_for_both(figure, folder, tmp_p
     assert same["true_rows"].tolist() == other["true_rows"].tolist()
     assert same["public table"].mean() < other["public table"].mean()
     assert "the same table as public and private" in (tmp_path / "figure.svg").read_text()
-
-
-def test_any_list_of_named_tables_is_scored_on_the_same_pairs(figure):
-    job = figure.invented(600, 1)
-    listed = figure.Groups.of(job.groups)
-    truth = read_table(job.private)
-    number = listed.keyed(truth.column_names, listed.level(job.by).number).numbers(truth)
-    itself = (figure.encode(job.schema, truth), number)
-    other = (itself[0], np.roll(number, 1))
-    found = figure.scores(job, [("truth", itself), ("shifted", other)])
-    assert found["truth"].mean == 0
-    assert found["shifted"].mean > 0
-    assert found["truth"].pair_names == found["shifted"].pair_names == chosen_pairs(job.schema.coded, figure.PAIRS)
-    alone = score(job.private, other, job.schema, job.by, groups=job.groups, bias=None)
-    np.testing.assert_array_equal(found["shifted"].groups, alone.groups)
-    assert figure.summary(found).count("\n") == 2
 
 
 def test_the_census_job_needs_only_its_folder(figure, shared_data):

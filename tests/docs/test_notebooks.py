@@ -72,12 +72,3 @@ def test_the_first_release(tmp_path):
     said = "".join(outputs(done, "stderr"))
     assert said.count("Warning") == said.count("nothing was spent, and the private table given now was not read") == 1
     assert (tmp_path / "first-release" / "release.json").exists()
-
-
-def test_a_cell_that_fails_is_noticed(tmp_path):
-    notebook = json.loads(NOTEBOOKS[0].read_text("utf-8"))
-    first = code_cells(notebook)[0]
-    notebook["cells"] = [{**first, "source": ["1 / 0"]}]
-    (tmp_path / "broken.ipynb").write_text(json.dumps(notebook))
-    with pytest.raises(AssertionError, match="ZeroDivisionError"):
-        run(tmp_path / "broken.ipynb", tmp_path)

@@ -291,18 +291,6 @@ def test_more_than_the_cap_is_refused_and_costs_nothing(tmp_path, custodian):
     assert not (tmp_path / "release").exists()
 
 
-def test_a_ledger_may_be_shared(tmp_path):
-    ledger = Ledger(tmp_path / "agency.ledger")
-    ledger.open_dataset("private", Unit(), Budget.pure(9))
-    with pytest.raises(PradeError, match="give the recorded cap"):
-        synthesizer(tmp_path, ledger=ledger, cap=8).fit(PRIVATE)
-    synthesizer(tmp_path, ledger=ledger, cap=None).fit(PRIVATE)
-    assert ledger.remaining("private") == Budget.pure(4)
-    second = {"folder": tmp_path / "second", "epsilon": 4.5, "cap": None}
-    with pytest.raises(BudgetError):
-        synthesizer(tmp_path, ledger=ledger.path, **second).fit(PRIVATE)
-
-
 def test_without_a_cap_an_unknown_data_set_is_refused_with_the_remedy(tmp_path, custodian):
     unit = Unit(3, person_id="ID", per_group=2, neighbours="replace")
     with pytest.raises(
@@ -481,18 +469,6 @@ def test_load_without_the_public_table_answers_but_does_not_draw(fitted):
 def test_load_with_another_public_table_is_refused(fitted):
     with pytest.raises(DataError, match="made from another release or public table"):
         Synthesizer.load(fitted.folder, public=frame(seed=9))
-
-
-def test_load_where_the_public_file_is_gone(tmp_path):
-    PUBLIC.to_parquet(tmp_path / "public.parquet")
-    found = synthesizer(tmp_path, public=tmp_path / "public.parquet").fit(PRIVATE)
-    (tmp_path / "public.parquet").rename(tmp_path / "moved.parquet")
-    loaded = Synthesizer.load(found.folder)
-    assert loaded.marginal("SEX").to_pylist() == found.marginal("SEX").to_pylist()
-    with pytest.raises(DataError, match="there is no public file"):
-        loaded.sample(5)
-    moved = Synthesizer.load(found.folder, public=tmp_path / "moved.parquet")
-    assert moved.sample(5).num_rows == 5
 
 
 def test_invariants_of_the_schema_are_met_and_loaded(tmp_path):

@@ -11,7 +11,6 @@ whole table, a level of one group.
                  "error": model error of its table in a group of the last level, null if all may have no rows,
                  "width": median width of its cells' 95 % intervals there, in rows}
     views        {"name", "by", "labels", "totals": numbers of rows, "totalSd": their standard deviations,
-                 "parts": [{"name", "cells", "sd": of the noise in a count}],
                  "public", "noisy", "estimate", "synthetic", and "truth" if given: packed shares of the cells of all
                  columns, one column after the other; "noisy" is NaN where a column was not measured,
                  "low", "high": 95 % intervals of "estimate", "rowsLow", "rowsHigh": the same in numbers of rows,
@@ -23,7 +22,7 @@ whole table, a level of one group.
     pairs        for each view {"index": [[i, j], ...] with i < j, numbers of columns,
                  "starts": where each pair's cells start, and the number of all cells at the end,
                  series and intervals as in views, of all pairs, one after the other, j running fastest,
-                 "basis": for each pair, "leftOut": names of measured pairs for which there was no room}.
+                 "basis": for each pair}.
                  The first view has all pairs that are small enough to be shown, the others have the measured ones. A
                  pair that a view does not have is not known for its groups and must not be shown under their names
     largestPair  pairs of more cells are not shown
@@ -142,7 +141,6 @@ def _columns(estimates: Estimates, last: Precision) -> list[dict[str, Any]]:
 def _view(estimates: Estimates, facts: Facts, precision: Precision) -> dict[str, Any]:
     """The groups of a view with the one-way tables of all columns, and how well each group fits."""
     view, columns = precision.view, facts.parts[: len(estimates.plan.schema.coded)]
-    noise = np.sqrt(np.median(view.answers.variance, axis=0))
     shares = {name: each[:, : precision.starts[-1]] for name, each in view.shares.items()}
     shares["noisy"] = np.concatenate([view.noisy_shares(part) for part in columns], axis=1)
     rows_low, rows_high = precision.counts
@@ -152,10 +150,6 @@ def _view(estimates: Estimates, facts: Facts, precision: Precision) -> dict[str,
         "labels": view.labels,
         "totals": np.rint(view.totals).astype(int).tolist(),
         "totalSd": rounded(view.total_sd, 1),
-        "parts": [
-            {"name": part.name, "cells": part.n_cells, "sd": round(float(sd), 1)}
-            for part, sd in zip(view.answers.parts, noise, strict=True)
-        ],
         **_packed_shares(shares, precision.sd),
         "rowsLow": packed(rows_low, unit=1, type="i32"),
         "rowsHigh": packed(rows_high, unit=1, type="i32"),
@@ -239,7 +233,7 @@ def pairs_of(
     schema, room, views = estimates.plan.schema, most_numbers, []
     pairs = [Marginal.of(schema, two) for two in combinations(schema.coded, 2) if schema.domain_size(two) <= largest]
     for number, view in enumerate(facts.views):
-        shown, left_out = list[Marginal](), list[str]()
+        shown = []
         for pair in pairs:
             numbers = (len(view.shares) + 3) * len(view) * pair.n_cells
             if number == 0:
@@ -247,9 +241,7 @@ def pairs_of(
             elif _measured(view, pair) is not None and numbers <= room:
                 room -= numbers
                 shown.append(pair)
-            elif _measured(view, pair) is not None:
-                left_out.append(pair.name)
-        views.append({**_tables(estimates, facts, view, shown, execution), "leftOut": left_out})
+        views.append(_tables(estimates, facts, view, shown, execution))
     return views
 
 

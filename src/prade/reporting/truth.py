@@ -13,9 +13,9 @@ All of this is computed from true rows. It is not private.
     synthetic     mean distance of the synthetic rows over the places that have true rows, 0 to 2
     prior, ratio  the same for the public table; synthetic / prior
     priorError, syntheticError   the same for each place of the last view, null where it has no true rows
-    worst_pairs   [{"first", "second", and as in heat: "places", "places_public", "whole", "public"}]
+    worst_pairs   [{"first", "second", and as in heat: "places", "whole", "public"}]
     worst_places  as in `prade score --json`, and "view": index of the last view
-    heat          {"columns", "places", "places_public", "whole", "public": packed, symmetric; the diagonal is the
+    heat          {"columns", "places", "whole", "public": packed, symmetric; the diagonal is the
                   distance of the one-way table; "places" is the mean over the places of the last level, "whole" and
                   "public" compare all rows together}
     metrics       as in `prade score --json` (`prade.scoring.metrics.measures.all_metrics`)
@@ -183,17 +183,15 @@ def truth_data(
 
 
 def _heat(estimates: Estimates, truth: Truth, pairs: tuple[Pair, ...], threads: int) -> dict[str, Floats]:
-    """The distance of every pair's two-way table, and of every column's own, in four ways."""
+    """The distance of every pair's two-way table, and of every column's own, in three ways."""
     schema, prior, level = estimates.plan.schema, estimates.public.observed.prior, estimates.plan.groupings[-1]
     coded, number = truth.rows
     synthetic, group = truth.drawn
     whole = partial(distances_of, coded.codes, pairs=pairs, threads=threads)
     by_place = pair_errors(schema, coded.codes, number, synthetic.codes, group, len(level), pairs, threads=threads)
-    public_by_place = public_errors((coded, number), estimates.public.observed, level, pairs, threads=threads)
     known = np.isfinite(truth.prior)
     return {
         "places": np.asarray(by_place[known].mean(axis=0)),
-        "places_public": np.asarray(public_by_place[known].mean(axis=0)),
         "whole": whole(synthetic),
         "public": whole(prior),
     }

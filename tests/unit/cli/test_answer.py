@@ -186,15 +186,3 @@ def test_files_and_json_keep_codes_and_get_labels_on_request(labelled, tmp_path)
     assert table.column_names[:5] == ["STATE", "STATE_label", "AGE_from", "AGE_to", "AGE_label"]
     assert table["AGE_from"].to_pylist()[:4] == [0, 18, 40, 65]
     assert table["AGE_label"].to_pylist()[:4] == ["0 to 17", "18 to 39", "40 to 64", "65 to 99"]
-
-
-def test_python_has_labels_beside_the_values(labelled):
-    estimates = kept_estimates(Release.load(labelled))
-    table = estimates.marginal(["SEX", "AGE"], by="STATE", labels=True)
-    names = ["STATE", "STATE_label", "SEX", "SEX_label", "AGE_from", "AGE_to", "AGE_label"]
-    assert table.column_names[:7] == names
-    assert [table[name][4].as_py() for name in names] == [1, "Alpha", 2, "female", 0, 18, "0 to 17"]
-    bare = estimates.marginal(["SEX", "AGE"], by="STATE")
-    assert table.drop_columns(["STATE_label", "SEX_label", "AGE_label"]).equals(bare)
-    unlabelled = estimates.answer("SEX == 1", by=["STATE", "PLACE"], labels=True)
-    assert unlabelled["PLACE_label"].to_pylist() == FIVE_PLACES["PLACE"]

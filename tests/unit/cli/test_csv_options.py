@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from prade import CsvFile, Plan, Task
-from prade import plan as make_plan
-from prade.core.errors import DataError
+from prade import Plan
 from prade.data.read.tables import read_table
 from worlds.commands import call
 
@@ -94,12 +92,3 @@ def test_wrong_headers_name_the_option_and_nothing_is_spent(folder):
         said = call("measure", "plan.toml", "private.csv", "-o", "release", "--encoding", encoding, code=1).stderr
         assert f"encoding is '{encoding}'" in said
     assert "epsilon = 0 " in call("ledger", "show", "private").stdout
-
-
-def test_python_takes_a_csv_file_wherever_it_takes_a_path(folder):
-    public = CsvFile("public.csv", "latin-1", ";")
-    task = Task("people", "schema.toml", 1, None, ["TOWN"], CsvFile("towns.csv", "latin-1"))
-    plan = make_plan(task, public, tune=False)
-    assert plan.public.csv == public.format
-    with pytest.raises(DataError, match="different formats"):
-        make_plan(task, [public, "towns.csv"], tune=False)

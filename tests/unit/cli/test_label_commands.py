@@ -77,20 +77,6 @@ def test_a_file_is_replaced_with_force_only(files: Path) -> None:
     assert sorted(path.name for path in files.iterdir()) == ["codebook.csv", "schema.toml"]
 
 
-def test_comments_that_are_lost_are_mentioned(files: Path) -> None:
-    Path("schema.toml").write_text(f"# from the survey office\n{SCHEMA.to_toml()}", encoding="utf-8")
-    said = call("--codebook", "codebook.csv", "schema.toml", "-o", "labelled.toml").stderr
-    assert "Comments in schema.toml are not in what was written." in said
-
-
-def test_a_schema_in_json_is_not_overwritten_by_toml(files: Path) -> None:
-    Path("domain.json").write_text('{"SEX": 3}', encoding="utf-8")
-    refused = call("--codebook", "codebook.csv", "domain.json", "--force", code=1)
-    assert "give its name with -o" in refused.stderr
-    call("--codebook", "codebook.csv", "domain.json", "-o", "labelled.toml")
-    assert Schema.load("labelled.toml")["SEX"].labels == {"1": "male", "2": "female"}
-
-
 def test_a_release_is_labelled_after_the_fact(files: Path) -> None:
     plan = plan_of(SCHEMA, Level("PLACE", Workload.all_marginals(SCHEMA, 1)), groups={"PLACE": ["a", "b"]})
     write_folder(files / "release", plan, invented(plan).noisy)

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from functools import reduce
 
 import click
@@ -348,17 +347,6 @@ def test_help_loads_nothing_heavy():
 # ---------------------------------------------------------------- when something is wrong
 
 
-def test_a_budget_that_is_used_up_is_exit_code_3(release, files, tmp_path):
-    """Another plan for the same people, in the same ledger: 1 is left of 3."""
-    call("plan", *planning(files, epsilon="1.5"), "-o", tmp_path / "more.toml")
-    ledger = release.parent / "agency.ledger"
-    arguments = ["measure", tmp_path / "more.toml", files / "private.parquet", "-o", tmp_path / "r", *named(files)]
-    said = complaint(*arguments, "--ledger", ledger, code=cli.TOO_MUCH)
-    assert "has epsilon = 1 (pure differential privacy) left" in said
-    assert not (tmp_path / "r").exists()
-    assert Ledger(ledger).remaining("private") == Budget.pure(1)
-
-
 def test_weak_protection_has_to_be_said(files, tmp_path):
     """`plan` remarks on it; what spends refuses, and leaves nothing behind."""
     enter(100)
@@ -514,16 +502,6 @@ def test_files_are_completed_by_the_shell():
 
 
 # ---------------------------------------------------------------- the public files that a plan remembers
-
-
-def test_of_public_files_the_hashes_are_in_the_plans_hash(plan_file):
-    plan = Plan.load(plan_file)
-    hashes = plan.public.sha256
-    elsewhere = plan.with_public(PublicFiles(("/a.csv", "/b.csv"), "WEIGHT", hashes))
-    assert elsewhere == plan
-    assert '[public]\nfiles = ["/a.csv", "/b.csv"]\nweight = "WEIGHT"\nsha256 = ["' in elsewhere.to_toml()
-    others = [None, PublicFiles(plan.public.files), replace(plan.public, sha256=(hashes[0], "0" * 64))]
-    assert len({plan.hash, *(plan.with_public(each).hash for each in others)}) == 3  # without files as without hashes
 
 
 @pytest.mark.parametrize(

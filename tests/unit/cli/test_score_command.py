@@ -71,13 +71,6 @@ def test_json_has_them_all(call, home):
     assert json.loads(call("--json", "--no-metrics").stdout)["metrics"] is None
 
 
-def test_named_regressions(call):
-    done = call("--json", "--linear", "INCOME ~ AGE + SEX", "--logistic", "AGE >= 65 ~ SEX")
-    metrics = json.loads(done.stdout)["metrics"]
-    assert (metrics["linear"]["outcome"], metrics["linear"]["predictors"]) == ("INCOME", ["AGE", "SEX"])
-    assert metrics["logistic"]["outcome"] == "AGE >= 65"
-
-
 def test_what_to_install_is_said(call, monkeypatch):
     monkeypatch.setattr("prade.scoring.metrics.measures.find_spec", lambda name: None)
     done = call("--json")

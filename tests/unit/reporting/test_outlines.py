@@ -50,18 +50,6 @@ def test_a_coarser_level_is_taken_where_only_that_fits(tmp_path):
     assert outlines(file, PUMAS).level == 0
 
 
-def test_fewer_than_nine_tenths_of_the_groups_are_remarked_on(tmp_path):
-    places = levels(PLACE=[f"p{k}" for k in range(20)])
-    for number, words in (
-        (20, ""),
-        (18, ""),
-        (17, "Only 17 of 20 groups have an outline, matched by id; the map lacks"),
-    ):
-        file = geojson(tmp_path / "a.json", *(square(k, 0, id=f"p{k}") for k in range(number)))
-        assert outlines(file, places).lack.startswith(words)
-        assert bool(outlines(file, places).lack) == bool(words)
-
-
 def test_outlines_that_are_no_group_are_an_error(tmp_path):
     file = geojson(tmp_path / "a.json", square(0, 0, name="elsewhere"))
     with pytest.raises(DataError, match=r"name = 'elsewhere', the first group is '17-100'; give .*geojson_key="):
