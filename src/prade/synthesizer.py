@@ -6,11 +6,11 @@ A `Synthesizer` holds its parameters and results, and calls `prade.pipeline`. It
 
 from __future__ import annotations
 
-import inspect
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field, fields
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -55,6 +55,7 @@ class NotFittedError(PradeError, AttributeError):
     """A result was requested before `fit` or `load`."""
 
 
+@dataclass(eq=False, repr=False)
 class Synthesizer:
     """Make synthetic rows like those of a private table, from a public table and a privacy budget.
 
@@ -99,55 +100,33 @@ class Synthesizer:
     True
     """
 
-    advice_: str  # whether measuring is worth its cost
-    plan_: Plan
-    release_: Release
-    estimates_: Estimates
-    public_: PublicTable  # as read by the latest plan or fit
-    spent_: Budget | None  # by the latest fit; None if the folder already had the release
+    epsilon: Number | Budget
+    _: KW_ONLY
+    public: Any = None
+    schema: Schema | str | PathLike[str] | None = None
+    folder: str | PathLike[str] = "release"
+    groups: Any = None
+    levels: Sequence[Names] = ()
+    delta: Number | None = None
+    unit: Unit | None = None
+    dataset: str = "private"
+    weight: str | None = None
+    ledger: Ledger | str | PathLike[str] | None = None
+    cap: Number | Budget | None = None
+    tune: bool = True
+    effort: float = EFFORT
+    seconds: float | None = None
+    execution: Execution = Execution()
+    weak_protection: bool = False
+    against_advice: bool = False
+    targets: Sequence[Target] | str | PathLike[str] = ()
 
-    def __init__(
-        self,
-        epsilon: Number | Budget,
-        *,
-        public: Any = None,
-        schema: Schema | str | PathLike[str] | None = None,
-        folder: str | PathLike[str] = "release",
-        groups: Any = None,
-        levels: Sequence[Names] = (),
-        delta: Number | None = None,
-        unit: Unit | None = None,
-        dataset: str = "private",
-        weight: str | None = None,
-        ledger: Ledger | str | PathLike[str] | None = None,
-        cap: Number | Budget | None = None,
-        tune: bool = True,
-        effort: float = EFFORT,
-        seconds: float | None = None,
-        execution: Execution = Execution(),
-        weak_protection: bool = False,
-        against_advice: bool = False,
-        targets: Sequence[Target] | str | PathLike[str] = (),
-    ) -> None:
-        self.epsilon = epsilon
-        self.public = public
-        self.schema = schema
-        self.folder = folder
-        self.groups = groups
-        self.levels = levels
-        self.delta = delta
-        self.unit = unit
-        self.dataset = dataset
-        self.weight = weight
-        self.ledger = ledger
-        self.cap = cap
-        self.tune = tune
-        self.effort = effort
-        self.seconds = seconds
-        self.execution = execution
-        self.weak_protection = weak_protection
-        self.against_advice = against_advice
-        self.targets = targets
+    advice_: str = field(init=False)  # whether measuring is worth its cost
+    plan_: Plan = field(init=False)
+    release_: Release = field(init=False)
+    estimates_: Estimates = field(init=False)
+    public_: PublicTable = field(init=False)  # as read by the latest plan or fit
+    spent_: Budget | None = field(init=False)  # by the latest fit; None if the folder already had the release
 
     def __repr__(self) -> str:
         state = f"release of {self.release_.plan!r}" if hasattr(self, "release_") else "not fitted"
@@ -170,7 +149,7 @@ class Synthesizer:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; the class called with them makes an unfitted copy."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.init}
 
     get_parameters = get_params  # the name in SDV
 
