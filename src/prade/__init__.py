@@ -50,29 +50,5 @@ if TYPE_CHECKING:
     from prade.tuning.explore import Exploration as Exploration
     from prade.tuning.explore import explore as explore
 
-_NAMES = {
-    "prade.core.errors": "BudgetError DataError EstimationError PradeError SchemaError WorkloadError",
-    "prade.core.execution": "Execution",
-    "prade.data.declare.column": "Column",
-    "prade.data.declare.groups": "Groups",
-    "prade.data.declare.schema": "PublishedTotals Rule Schema",
-    "prade.data.read.csv": "CsvFile",
-    "prade.estimating.levels.estimates": "Estimates",
-    "prade.measuring.check": "check",
-    "prade.pipeline": "estimate measure plan report sample",
-    "prade.planning.plan": "Plan",
-    "prade.planning.questions": "Ask Level",
-    "prade.planning.settings": "Settings",
-    "prade.planning.task": "Target Task",
-    "prade.privacy.budget": "Budget",
-    "prade.privacy.ledger": "Ledger",
-    "prade.privacy.protection": "Unit",
-    "prade.queries.parts": "Part",
-    "prade.queries.workload": "Workload",
-    "prade.release.release": "Release",
-    "prade.scoring.score": "Score score",
-    "prade.synthesizer": "Synthesizer",
-    "prade.tuning.explore": "Exploration explore",
-}
 __all__, __getattr__, __dir__ = lazy_names(__name__, __file__)
 __all__ += ["__version__"]
