@@ -9,7 +9,6 @@ import pytest
 
 from compare import asking, comparison, peers, systems
 from compare.asking import STEPS_PER_ROW, Table, dependence, gain, misfit
-from compare.box import Limits
 from compare.gem import GEMPub, _Network, _Tables
 from compare.jam import Jam
 from compare.methods import MWEM, Histogram, PrivBayes
@@ -156,11 +155,6 @@ def test_a_method_comes_near_the_truth_and_spends_all_it_has(method):
     assert (table.left, sum(cost for _, cost, _ in table.record)) == (0, 10**6)
 
 
-def test_a_histogram_of_too_many_cells_is_refused():
-    with pytest.raises(ValueError, match="at most 100"):
-        Histogram(100).ask(Prior.uniform(SCHEMA), table_of(people(10, 0, 1, 1), 1))
-
-
 def test_parents_are_the_largest_sets_that_are_useful():
     schema = Schema.from_mbi({"a": 2, "b": 2, "c": 9, "x": 2})
     assert list(PrivBayes(theta=4).parent_sets(schema, ["a", "b", "c"], "x", signal=80)) == [("a", "b"), ("c",)]
@@ -227,15 +221,6 @@ def test_jam_pays_for_choices_and_answers_and_keeps_what_public_tables_save():
     assert rest == table.left
 
 
-def test_jam_leaves_out_what_would_make_the_model_too_large():
-    private, prior = people(2000, 4, 0.9, 0.5), Prior.from_joint(Coded(SCHEMA, people(2000, 5, 0.1, 0.5)))
-    _, _, taken, table = asked(private, prior, 100, rounds=3, most_megabytes=60.0)  # cells, in this model
-    assert table.record[1][2] == 2 * sum(part.n_cells <= 20 for part in LOW)  # a third of the limit in the first round
-    assert "a x b" not in {name.removesuffix(" (public)") for name in taken}
-    _, _, taken, _ = asked(private, prior, 100, rounds=2, most_megabytes=0.5)
-    assert {name.removesuffix(" (public)") for name in taken} == {"c"}  # the smallest, where nothing fits
-
-
 # ---------------------------------------------------------------------- one model per place
 
 
@@ -273,25 +258,3 @@ def test_a_peer_of_each_place_gets_the_rows_of_one_place_and_no_group(places, tm
     assert drawn.seconds == pytest.approx(4.5)
     assert drawn.gib == pytest.approx(0.3)
     assert np.array_equal(drawn.rows[0].codes["A"], drawn.rows[1])
-
-
-def test_models_of_each_place_are_left_out_where_there_are_no_places(monkeypatch):
-    seen = []
-    monkeypatch.setattr(comparison, "across", lambda kept, job, name, *_: seen.append((job, name)) or {"1": []})
-    monkeypatch.setattr(comparison, "boxed", lambda *_: {})
-    names = ["mst-dpmm", "mst-dpmm-each-place", "privbayes-each-place"]
-
-    class Empty:
-        closed = True
-
-    found = comparison.compared(Empty(), ["small", "few"], names, ["1"], 1, Limits(1, 1), 1)
-    assert seen == [*(("small", name) for name in names), ("few", "mst-dpmm")]
-    assert set(found) == {(*task, "1") for task in seen}
-
-
-def test_all_peers_and_privbayes_have_a_variant_for_each_place():
-    variants = {name for name, system in comparison.SYSTEMS.items() if system.each_place}
-    plain = {name for name, system in comparison.SYSTEMS.items() if system.peer and not system.each_place}
-    assert variants == {f"{name}-each-place" for name in (*plain, "privbayes")}
-    assert all(comparison.SYSTEMS[name].title.endswith(", each place") for name in variants)
-    assert all(comparison.SYSTEMS[f"{name}-each-place"].peer == comparison.SYSTEMS[name].peer for name in plain)

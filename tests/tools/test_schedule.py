@@ -3,21 +3,16 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from worlds.schedule import LONGEST, PAGES, SPARK, longest_first, unit_of
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("unit", sorted({*LONGEST, *SPARK} - {"spark"}))
-def test_every_named_file_and_page_is_there(unit):
-    file, _, test = unit.removeprefix(PAGES).removesuffix("]").partition("::")
-    assert (f"def {test}(" if test else "") in (ROOT / file).read_text()
-
-
-def test_no_unit_is_named_twice():
+def test_every_named_file_and_page_is_there_and_named_once():
     assert len(set(LONGEST)) == len(LONGEST)
+    for unit in {*LONGEST, *SPARK} - {"spark"}:
+        file, _, test = unit.removeprefix(PAGES).removesuffix("]").partition("::")
+        assert (f"def {test}(" if test else "") in (ROOT / file).read_text(), unit
 
 
 def test_all_tests_of_spark_are_in_one_unit():
