@@ -339,7 +339,7 @@ def test_stamps_follow_what_decides_a_result_and_nothing_else(monkeypatch):
 
     names = ("asking", "gem", "methods", "systems", "rehearsal", "peers", "jam", "box")
     own = [*(f"compare/{name}.py" for name in names), "baselines/algorithm_2.py", "benchmarks/jobs.py"]
-    shared = "scoring/score.py", "examples/census.py", "data/encoding.py", "opendp_peer.py"
+    shared = "scoring/score.py", "examples/census.py", "read/coding.py", "opendp_peer.py"
     none = "compare/page.py", "compare/entrants.py", "reporting/outlines.py", "dpmm_peer.py"
     expected = {"compare/run.py": (True, True), "compare/jobs.py": (True, True)}
     expected |= dict.fromkeys(own, (True, False)) | dict.fromkeys(shared, (False, True))
