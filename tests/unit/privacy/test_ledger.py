@@ -39,13 +39,6 @@ def test_units_and_caps_survive_the_file_exactly(tmp_path: Path, unit: Unit, cap
     assert Ledger(tmp_path / "l").dataset("d") == entered == Dataset("d", unit, cap, entered.created)
 
 
-def test_opening_again_changes_nothing(ledger: Ledger) -> None:
-    first = ledger.dataset("census")
-    ledger.reserve("census", "p", Budget.pure("0.4"))
-    assert ledger.open_dataset("census", UNIT, Budget.pure(1)) == first
-    assert ledger.remaining("census") == Budget.pure("0.6")
-
-
 @pytest.mark.parametrize(
     ("unit", "cap", "message"),
     [
@@ -57,6 +50,7 @@ def test_opening_again_changes_nothing(ledger: Ledger) -> None:
 )
 def test_a_unit_and_a_cap_are_set_once(ledger: Ledger, unit: Unit, cap: Budget, message: str) -> None:
     before = ledger.dataset("census")
+    assert ledger.open_dataset("census", UNIT, Budget.pure(1)) == before
     with pytest.raises(PradeError, match=message):
         ledger.open_dataset("census", unit, cap)
     assert ledger.dataset("census") == before
@@ -148,8 +142,11 @@ def test_wrong_arguments_are_named(ledger: Ledger) -> None:
 
 def test_a_plan_pays_twice_only_when_told(ledger: Ledger) -> None:
     first = ledger.reserve("census", "plan-1", Budget.pure("0.3"))
-    with pytest.raises(BudgetError, match=r"entry 1, reserved.*no noise was drawn.*Ledger\.give_back\(1, reason\)"):
-        ledger.reserve("census", "plan-1", Budget.pure("0.3"))
+    with pytest.raises(
+        BudgetError, match=r"entry 1, reserved.*no noise was drawn.*Ledger\.give_back\(1, reason\)"
+    ) as no:
+        ledger.reserve("census", "plan-1", Budget.pure("0.3"))  # without a folder it is not resumed
+    assert "prade ledger return 1 --reason" in no.value.worded("shell")
     first = ledger.start_drawing(first.id)
     with pytest.raises(BudgetError, match=r"entry 1, drawing.*again=True"):
         ledger.reserve("census", "plan-1", Budget.pure("0.3"))

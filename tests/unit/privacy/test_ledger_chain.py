@@ -194,15 +194,6 @@ def test_the_ledger_records_the_whole_path_of_a_release_and_says_it(
     assert import_release(theirs, "r").folder == folder
 
 
-def test_an_interrupted_run_names_the_folder_that_a_new_run_should_use(ledger: Ledger, tmp_path: Path) -> None:
-    entry = ledger.reserve("people", "p", Budget.pure(1), folder=tmp_path / "r")
-    with pytest.raises(BudgetError, match=f"measuring into {tmp_path / 'r'} resumes it without paying again"):
-        ledger.reserve("people", "p", Budget.pure(1))
-    ledger.start_drawing(entry.id)
-    with pytest.raises(BudgetError, match=f"measuring into {tmp_path / 'r'} will find them"):
-        ledger.reserve("people", "p", Budget.pure(1))
-
-
 # ---------------------------------------------------------------- importing
 
 
@@ -229,15 +220,6 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
     assert ledger.paid("people", Claim(paid.plan_hash, 2, paid.measurements_hash, paid.head)) == entry
     for other in (Head(paid.head.ledger, paid.head.number, "of a fork"), Head("elsewhere", 4, paid.head.hash)):
         assert ledger.paid("people", Claim(paid.plan_hash, 2, paid.measurements_hash, other)) is None
-
-
-def test_what_an_old_copy_forgot_is_put_on_record(ledger: Ledger, tmp_path: Path) -> None:
-    """The copy calls its next entry 1 as well, but that is another one."""
-    copy = Ledger(shutil.copy(ledger.path, tmp_path / "copy"))
-    measure(plan_for(), PERSONS, tmp_path / "r", ledger)
-    copy.reserve("people", plan_for().hash, Budget.pure(1))
-    assert import_release(copy, tmp_path / "r").id == 2
-    assert copy.remaining("people") == Budget.pure(2)
 
 
 def test_imports_that_are_refused(tmp_path: Path) -> None:

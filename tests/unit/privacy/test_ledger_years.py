@@ -46,6 +46,7 @@ def test_shares_may_differ_and_dividing_again_divides_what_is_left(ledger):
     spend(ledger, 2)
     with pytest.raises(BudgetError):
         spend(ledger, "1/8")
+    assert shares_of(3, ["0.5", "1/4", 0.25]) == (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
     division = ledger.divide("people", 4).division
     assert (division.before, division.left, division.year) == (Budget.pure(2), Budget.pure(2), 1)
     spend(ledger, "1/2")
@@ -105,18 +106,6 @@ def test_what_a_year_gives_back_is_there_for_the_next_and_a_new_division_has_it(
         spend(ledger, "1.251")
 
 
-def test_all_of_it_may_be_given_back(ledger):
-    entry = spend(ledger, 4)
-    division = ledger.divide("people", 3).division
-    assert (division.left, division.open) == (Budget.pure(0), Budget.pure(4))
-    ledger.give_back(entry.id, "failed")
-    assert ledger.remaining("people") == Budget.pure(4)
-    assert division.left_this_year(ledger.statement("people").spent) == Budget.pure(4)
-    ledger.divide("people", 4)
-    with pytest.raises(BudgetError):
-        spend(ledger, "1.001")
-
-
 @pytest.mark.parametrize(("years", "shares"), [(0, None), (True, None), (2, ["1"]), (2, [1, 0]), (2, [1, -1])])
 def test_bad_divisions_are_refused(ledger, years, shares):
     with pytest.raises(PradeError, match="give"):
@@ -129,8 +118,3 @@ def test_a_budget_that_is_not_divided_has_no_next_year(ledger):
         ledger.next_year("people")
     with pytest.raises(PradeError, match="no data set"):
         ledger.divide("persons", 2)
-
-
-def test_shares_add_up_to_one():
-    assert shares_of(3) == (Fraction(1, 3),) * 3
-    assert shares_of(3, ["0.5", "1/4", 0.25]) == (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
