@@ -11,11 +11,9 @@ set that lies next to the new one.
 from __future__ import annotations
 
 import shlex
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
@@ -125,23 +123,22 @@ def need_on_record(plan: Plan | Task, target: Path, ledger: Ledger) -> None:
     """Refuse to spend if the ledger lacks a release of the data set that lies at `target` or next to it."""
     dataset = plan.dataset
     known, own = ledger.knows(dataset), ledger.head()
-    missing = [each for each in _releases(dataset, target) if not (known and _recorded(dataset, each, ledger))]
+    missing = {folder: claim for folder, claim, on_record in _releases(dataset, target, ledger) if not on_record}
     if not missing:
         return
-    first = missing[0]
-    if own is not None and first.claim.origin.ledger == own.ledger:
+    folder, claim = next(iter(missing.items()))
+    if own is not None and claim.origin.ledger == own.ledger:
         trouble = (
-            f"{ledger.path} is an old copy, or its end was cut off: entry {first.claim.entry} of this ledger paid for "
-            f"{first.folder}, which names an event that the ledger does not have. Restore the newest copy"
+            f"{ledger.path} is an old copy, or its end was cut off: entry {claim.entry} of this ledger paid for "
+            f"{folder}, which names an event that the ledger does not have. Restore the newest copy"
         )
     else:
         trouble = (
-            f"{first.folder} is a release of data set {dataset!r} that {ledger.path} does not have on record: "
-            f"{first.claim.origin} paid for it. Use that ledger"
+            f"{folder} is a release of data set {dataset!r} that {ledger.path} does not have on record: "
+            f"{claim.origin} paid for it. Use that ledger"
         )
     opening = "" if known else f"{_open_command(plan, ledger.path)} && "
-    folders = [str(each.folder) for each in missing]
-    command = shlex.join(["prade", "ledger", "import", *folders, "--ledger", str(ledger.path)])
+    command = shlex.join(["prade", "ledger", "import", *map(str, missing), "--ledger", str(ledger.path)])
     cap = "" if known else " (with a cap that covers what was spent)"
     raise DataError(f"{trouble}; or, if it is lost, put what was spent on record{cap}: {opening}{command}")
 
@@ -176,26 +173,23 @@ def _open_command(plan: Plan | Task, ledger: Path) -> str:
     return shlex.join([*words, "--ledger", str(ledger)])
 
 
-@dataclass(frozen=True)
-class _Neighbour:
-    """A release next to the new one: which entry paid for it and, if it is finished, the ledger's head after that."""
+def _releases(dataset: str, target: Path, ledger: Ledger) -> Iterator[tuple[Path, Claim, bool]]:
+    """The releases of a data set at `target` and next to it, sealed and unfinished ones too, and if they are on record.
 
-    folder: Path
-    dataset: str
-    claim: Claim
-    after: Head | None
-
-
-def _releases(dataset: str, target: Path) -> Iterator[_Neighbour]:
-    """The releases of a data set at `target` and next to it, including those that a run left sealed and unfinished."""
+    On record: the ledger imported it, or paid for it and still has all events that the release names.
+    """
+    known = ledger.knows(dataset)
     for folder in sorted(target.parent.iterdir()) if target.parent.is_dir() else ():
         release = _release(folder)
-        if release is not None and (release.dataset == dataset or confusable(release.dataset, dataset)):
-            yield release
+        if release is not None and confusable(release[0], dataset):
+            _, claim, after = release
+            entry = ledger.paid(dataset, claim) if known else None
+            imported = entry is not None and entry.origin is not None
+            yield folder, claim, imported or (entry is not None and (after is None or ledger.has(after)))
 
 
-def _release(folder: Path) -> _Neighbour | None:
-    """What the release in a folder says about its ledger; None for a folder that is not a release.
+def _release(folder: Path) -> tuple[str, Claim, Head | None] | None:
+    """A release's data set, which entry paid for it and, if it is finished, the ledger's head after that; or None.
 
     An unreadable release may be one of the data set that the ledger lacks, so it is an error. A folder that this user
     may not enter, such as lost+found, was not written by a run of this user and is skipped.
@@ -204,9 +198,7 @@ def _release(folder: Path) -> _Neighbour | None:
         if not (folder / MANIFEST).is_file():  # opening a pipe of that name would block
             return None
         manifest = read_manifest(folder)
-        # version 0.1 did not normalise names
-        dataset = unicodedata.normalize("NFKC", str(manifest.get("dataset")))
-        return _Neighbour(folder, dataset, claim_of(manifest), head_after(folder))
+        return str(manifest["dataset"]), claim_of(manifest), head_after(folder)
     except OSError:
         return None
     except DataError as error:
@@ -216,11 +208,3 @@ def _release(folder: Path) -> _Neighbour | None:
         raise DataError(
             f"{error.args[0]}; or move {folder} elsewhere: prade spends nothing next to a release that it cannot read"
         ) from None
-
-
-def _recorded(dataset: str, release: _Neighbour, ledger: Ledger) -> bool:
-    """Whether the ledger imported a release, or paid for it and still has all events that the release names."""
-    entry = ledger.paid(dataset, release.claim)
-    if entry is None or entry.origin is not None:
-        return entry is not None
-    return release.after is None or ledger.has(release.after)
