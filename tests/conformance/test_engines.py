@@ -80,9 +80,6 @@ NUMERICS = [1, 1.5, 37.5, 65, -7.25, None]
 LARGE = [1234567890123456, 2**53, 2**62, -(2**62), None]
 
 
-# ---------------------------------------------------------------------- the independent reader
-
-
 def reference(column, cell):
     """The code of one cell."""
     if cell is None or cell != cell:
@@ -136,8 +133,6 @@ def text_of(column, cell):
         return cell.isoformat(" ").removesuffix(" 00:00:00")
     return cell.isoformat() if isinstance(cell, DAY) else cell if isinstance(cell, str) else None
 
-
-# ---------------------------------------------------------------------- types and engines
 
 DUCKDB = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), INTEGERS),

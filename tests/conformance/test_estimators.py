@@ -1,10 +1,7 @@
 """One battery for every estimator: what any of them promises, whatever its mathematics."""
 
-import itertools
-
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 
 from prade import DataError, EstimationError, Schema, Workload, WorkloadError
 from prade.data.public.joint import Prior
@@ -89,9 +86,6 @@ def settled(report: Report) -> str:
     return repr(report)
 
 
-# ------------------------------------------------------------------ the distribution
-
-
 def test_weights_are_a_distribution_on_the_prior(estimate, prior):
     assert len(estimate) == len(prior) == len(estimate.weights)
     assert np.isfinite(estimate.weights).all()
@@ -134,9 +128,6 @@ def test_project_and_expect_agree_with_brute_force(estimate):
     inside = [weight for (a, b, _, d), weight in pairs if (a >= 1 and b != 2) or d == 0]
     assert expect(estimate, "(a >= 1 and b != 2) or d == 0") == pytest.approx(sum(inside), abs=1e-14)
     assert expect(estimate, "b == 3") == 0.0
-
-
-# ------------------------------------------------------------------ the report
 
 
 def test_report_is_complete_and_right_by_hand(estimate, prior, measurements):
@@ -195,9 +186,6 @@ def test_trace_climbs(estimate):
     assert passes[0] > 0
 
 
-# ------------------------------------------------------------------ nothing depends on how it is called
-
-
 def test_same_result_with_a_layout_and_twice(estimator, estimate, prior, measurements):
     layout = Layout(prior, Workload(SCHEMA, PARTS))
     for again in (
@@ -230,9 +218,6 @@ def test_threads_change_no_bit(estimator, wide):
     assert settled(one.report) == settled(two.report)
 
 
-# ------------------------------------------------------------------ files
-
-
 def test_saved_and_loaded_is_the_same(estimate, tmp_path):
     path = tmp_path / "estimate.parquet"
     estimate.save(path)
@@ -248,9 +233,6 @@ def test_saved_and_loaded_is_the_same(estimate, tmp_path):
     assert again.sample(50, seed=1).codes["a"].tolist() == estimate.sample(50, seed=1).codes["a"].tolist()
     again.save(tmp_path / "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
-
-
-# ------------------------------------------------------------------ sampling
 
 
 @pytest.mark.parametrize("n", [0, 7, 12_345])
@@ -269,9 +251,6 @@ def test_sample_is_systematic_and_reproducible(estimate, n):
         assert any(other.codes[name].tolist() != drawn.codes[name].tolist() for name in estimate.columns)
     with pytest.raises(EstimationError, match="n is -1"):
         estimate.sample(-1, seed=0)
-
-
-# ------------------------------------------------------------------ many groups
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -303,9 +282,6 @@ def test_many_groups_are_taken_from_the_generator_as_they_are_needed(prior):
     assert len(taken) <= 6
     estimates.close()
     assert list(fit_many(MAP(), prior, [], layout=layout)) == []
-
-
-# ------------------------------------------------------------------ refusals, before any work
 
 
 def of(part) -> list[Measurement]:
@@ -376,9 +352,6 @@ def test_bad_order_of_parts(prior, measurements, order):
         IDE(order=order).fit(prior, measurements, TOTAL)
 
 
-# ------------------------------------------------------------------ hopeless and half hopeless
-
-
 FAR = Schema.from_mbi({"a": 3, "b": 2})
 
 
@@ -423,45 +396,6 @@ def test_an_unreachable_cell_does_not_spoil_the_certificate(name, law, scale):
 
 
 @pytest.mark.parametrize("name", ["map-newton", "map-block", "map-lbfgs"])
-@pytest.mark.parametrize("total", [1_000, 100_000])
-def test_gaussian_answers_that_do_not_add_up_to_the_total(name, total):
-    """Noisy counts never do: five too many, shared out by the multipliers' common part, which can be any number."""
-    part = Marginal.of(FAR, ["b"])
-    measured = [Measurement(part, [0.3 * total, 0.7 * total + 5], 1.0, "gaussian")]
-    estimate = MAP(n0=30.0, solver=ESTIMATORS[name].solver, tolerance=1e-6).fit(far_prior(), measured, total)
-
-    def objective(share):
-        kl = share * np.log(share / 0.6) + (1 - share) * np.log((1 - share) / 0.4)
-        misfit = (total * share - measured[0].counts[0]) ** 2 + (total * (1 - share) - measured[0].counts[1]) ** 2
-        return 30 * kl + misfit / 2
-
-    best = minimize_scalar(objective, bounds=(0.2, 0.4), method="bounded", options={"xatol": 1e-12})
-    # a quasi-Newton method may run out of digits near the end of so steep a valley, and says so
-    sturdy = name == "map-lbfgs"
-    assert estimate.report.objective == pytest.approx(best.fun, rel=1e-2 if sturdy else 1e-5)
-    assert total * estimate.project(["b"])[0] == pytest.approx(total * best.x, abs=0.5 if sturdy else 0.02)
-    assert estimate.status in ((Status.CONVERGED, Status.STALLED) if sturdy else (Status.CONVERGED,))
-
-
-# block ascent moves a multiplier by log(y / mass) a sweep: a bound of 1e4 and more is out of its reach, and it says so
-@pytest.mark.parametrize(
-    ("name", "scale"),
-    [
-        *itertools.product(["map-newton", "map-lbfgs"], [1.0, 0.1, 0.01, 1e-4]),
-        *itertools.product(["map-block"], [1.0, 0.1]),
-    ],
-)
-def test_of_two_answers_that_contradict_each_other_the_sharper_one_wins(name, scale):
-    """n0 KL is small beside total / b: the objective is (almost) a weighted median, and that is the sharper answer."""
-    prior = far_prior()
-    part = Marginal.of(FAR, ["a"])
-    measured = [Measurement(part, [20, 80, 0], scale), Measurement(part, [60, 40, 0], 2 * scale)]
-    estimate = MAP(n0=1.0, solver=ESTIMATORS[name].solver).fit(prior, measured, 100)
-    assert estimate.project(["a"]) == pytest.approx(np.array([0.2, 0.8, 0.0]), abs=1e-3)
-    assert estimate.status is Status.CONVERGED
-
-
-@pytest.mark.parametrize("name", ["map-newton", "map-block", "map-lbfgs"])
 @pytest.mark.parametrize("sigma", [100.0, 1.0, 0.01])
 def test_gaussian_answers_of_a_large_table(name, sigma):
     """A million rows: the variance of the shares is 1e-12 and less, and every solver must still get there."""
@@ -499,9 +433,6 @@ def test_ide_says_that_it_goes_in_circles(order):
     assert "contradict" in estimate.status.advice
 
 
-# ------------------------------------------------------------------ the full domain, where IDE may go anywhere
-
-
 @pytest.mark.parametrize("order", ["random", "cyclic"])
 def test_ide_on_the_full_domain_reaches_empty_cells(order):
     prior = Prior.from_table(FAR, {"a": [0, 0, 1], "b": [0, 1, 1]}).on_full_domain()
@@ -512,12 +443,6 @@ def test_ide_on_the_full_domain_reaches_empty_cells(order):
     assert estimate.report.unreachable == 0.0
     with pytest.raises(EstimationError, match="collapse=False"):
         IDE().fit(prior, measured, 100, layout=Layout(prior, Workload(FAR, [measured[0].part])))
-
-
-def test_a_cell_that_no_value_leads_to_is_unreachable_even_on_the_full_domain():
-    prior = Prior.uniform(FAR)
-    measured = [Measurement(Cells(["a"], [0, 0, 1], 3), [30, 30, 40], 1.0)]
-    assert IDE().fit(prior, measured, 100).report.unreachable == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("name", ["two-stage", "map-newton", "map-block", "map-lbfgs", "map-squared", "map-auto"])

@@ -48,9 +48,6 @@ def shares(budget, *weights):
     return [budget * Fraction(weight, sum(weights)) for weight in weights]
 
 
-# ------------------------------------------------------------------ arithmetic
-
-
 @law
 @given(budgets, st.lists(amounts, min_size=1, max_size=12).filter(any))
 def test_shares_add_up_to_the_whole_exactly(budget, weights):
@@ -83,9 +80,6 @@ def test_budgets_survive_being_written_down(budget):
     assert all(isinstance(value, str) for value in budget.to_dict().values())
     assert eval(repr(budget)) == budget
     assert hash(eval(repr(budget))) == hash(budget)
-
-
-# ------------------------------------------------------------------ scales and costs
 
 
 @law
@@ -146,9 +140,6 @@ def test_delta_alone_pays_for_noise_unless_it_is_next_to_nothing():
         Budget.approx(0, "1e-300").noise_scale(1, 1)
     with pytest.raises(PradeError, match="practically 0"):
         (Budget.approx(1, "1e-900") / "1e900" / "1e900").noise_scale(1, 1)
-
-
-# ------------------------------------------------------------------ witness: the probabilities
 
 
 def log_discrete_gaussian(sigma, points):
@@ -226,9 +217,6 @@ def test_laplace_noise_keeps_epsilon(epsilon, shifts, delta):
     assert loss > epsilon * (1 - Fraction(1, 10**15))
 
 
-# ------------------------------------------------------------------ witness: OpenDP
-
-
 dp.enable_features("contrib")
 
 
@@ -249,9 +237,6 @@ def test_opendp_agrees_on_the_cost_of_noise(kind, amount, moved):
     noise, distance = (laplace, moved) if pure else (gaussian, float(moved))
     assert ours <= Fraction(noise(scale).map(distance)) <= ours * (1 + Fraction(1, 10**12))  # a float, rounded up
     assert not noise(scale / 2).check(distance, float(amount) * (1 + 1e-12))
-
-
-# ------------------------------------------------------------------ witness: dp-accounting
 
 
 @pytest.fixture(scope="module")

@@ -54,8 +54,6 @@ def law(address: str, types: dict[str, str]) -> None:
     Law(types, lambda worlds: opened(f"{address}/rows_{SUBSETS.index(worlds)}"), r"rows_\d+").check()
 
 
-# ---------------------------------------------------------------------- DuckDB
-
 DUCKDB_NESTED = [
     *("DECIMAL(4, 1)", "DECIMAL(9, 9)", "DECIMAL(18, 0)", "DECIMAL(38, 0)", "DECIMAL(38, 38)", "DECIMAL(38, 10)"),
     *("ENUM ('a', 'b', '1', '2020-01-01')", "INTEGER[]", "VARCHAR[]", "INTEGER[3]", "MAP(VARCHAR, INTEGER)"),
@@ -114,8 +112,6 @@ def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with duckdb.connect(place, read_only=True, config=config):
         law(f"duckdb://{place}", {**types, "nothing": "NULL"})
 
-
-# ---------------------------------------------------------------------- PostgreSQL
 
 MADE = {  # types that a database defines itself
     "mood": "CREATE TYPE mood AS ENUM ('a', 'b', '1', '2020-01-01')",
@@ -239,8 +235,6 @@ def test_postgres_databases_that_are_not_unicode(encoding: str, postgres_url: st
         law(url, types)
 
 
-# ---------------------------------------------------------------------- SQLite
-
 STORED = [
     *(0, 1, -1, 2**53 + 1, 2**53 + 2, 2**63 - 1, -(2**63), 37.5, 1e300, -1e300, 5e-324, math.inf, -math.inf),
     *("", "a", "A", "é", "x", "2020-01-01", "9999-12-31", "true", "1e999", "9" * 400, "a\x00b", "x" * 5000),
@@ -272,8 +266,6 @@ def test_sqlite(tmp_path: Path) -> None:
     database.close()
     law(f"sqlite://{tmp_path / 'rows.sqlite'}", types)
 
-
-# ---------------------------------------------------------------------- parquet files and tables in memory
 
 MOMENTS = [0, 1, -1, 10**9, 2**31, 253402300799, -62135596800, 2**40, 2**53, 2**62, 2**63 - 1, -(2**63) + 1, -(2**62)]
 
@@ -368,8 +360,6 @@ def test_parquet(tmp_path: Path) -> None:
 
     arrow_law(written, NOT_IN_PARQUET)
 
-
-# ---------------------------------------------------------------------- Spark
 
 SPARK_TYPES = [
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(38, 0)", "DECIMAL(38, 38)", "DECIMAL(10, 2)"),

@@ -47,9 +47,6 @@ def runs(tmp_path: Path) -> Runs:
     return Runs(tmp_path)
 
 
-# ---------------------------------------------------------------------- measure, in Python
-
-
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_every_kind_of_source(kind: Any, runs: Runs) -> None:
     nobody = succeeded(runs.measured(kind, EMPTY))
@@ -122,8 +119,6 @@ def test_any_cells_in_files(rows: list[tuple[Any, ...]], kind: Any, seen: tuple[
     assert differences(runs.measured(kind, typed(rows)), nobody[kind]) == []
 
 
-# ---------------------------------------------------------------------- runs that break off
-
 STEPS = [f"measure.{step}" for step in ("counted", "prepared", "drawn", "written", "sealed", "extracted")]
 
 
@@ -160,8 +155,6 @@ def test_the_noise_fails(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("was spent; it is in" in words for words in found[0]["outcome"])
     assert differences(*found) == []
 
-
-# ---------------------------------------------------------------------- the command line
 
 PUBLIC = typed([*many(300), (40, "m", 38.0, "b", 7)]).drop_columns(["ID"])
 
@@ -224,9 +217,6 @@ def test_synthesize(public_files: Path, runs: Runs) -> None:
     compared(found, "release/synthetic.parquet", "release/report.html", "release.plan.toml")
 
 
-# ---------------------------------------------------------------------- the object
-
-
 def test_the_synthesizer(runs: Runs) -> None:
     def fitted(table: pa.Table) -> Observed:
         with observing(runs.home) as found:
@@ -250,9 +240,6 @@ def test_the_synthesizer(runs: Runs) -> None:
     nobody, *others = (fitted(TABLES[name]) for name in ("empty", "thousands", "all missing"))
     for other in others:
         assert differences(other, nobody) == []
-
-
-# ---------------------------------------------------------------------- the observer
 
 
 def test_a_leak_would_be_seen(runs: Runs) -> None:

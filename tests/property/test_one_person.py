@@ -135,8 +135,6 @@ def check(unit, others, new, files, homes, opened_of):
         assert after[1].sum() - before[1].sum() == len(new) * len(PARTS)
 
 
-# ---------------------------------------------------------------------- tables in memory
-
 EVERYTHING = [ANY]
 ONE_KIND = list(FAMILIES.values())
 # Arrow infers no type that holds large whole numbers and floats.
@@ -199,9 +197,6 @@ def arrow_table(rows):
 def test_tables_in_memory(table_of, families, data):
     people = data.draw(neighbours(families, 1))
     check(*people, lambda rows, _: open_source(table_of(rows), rows_per_batch=2))
-
-
-# ---------------------------------------------------------------------- files
 
 
 def write_csv(rows, path):

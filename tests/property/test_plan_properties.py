@@ -138,9 +138,6 @@ def plans(draw):
     return Plan(draw(TEXTS.filter(is_name)), schema, draw(BUDGETS), draw(UNITS), levels, groups)
 
 
-# ------------------------------------------------------------------ files
-
-
 @law
 @given(plans())
 def test_a_plan_is_its_file(plan):
@@ -154,8 +151,6 @@ def test_a_plan_is_its_file(plan):
     assert found.to_toml() == text
     assert tomllib.loads(text) == plan.to_dict()
 
-
-# ------------------------------------------------------------------ anything else in the file
 
 JUNK = st.one_of(
     st.sampled_from([0, 1, -1, 2**70, 0.5, math.inf, math.nan, True, "", "x", "1/0", [], [[]], [1, "a"], {}, {"x": 1}]),

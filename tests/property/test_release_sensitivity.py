@@ -165,9 +165,6 @@ def test_broken_copies_exceed_the_budget(fault, budget, noise):
     assert (largest_loss(plan, found) <= promised(plan)) == isinstance(fault, nullcontext)
 
 
-# ---------------------------------------------------------------------- Theorem 2 of the paper
-
-
 def algorithm_2_levels(budget, unit):
     """The two levels of Algorithm 2, with several parts at each."""
     workloads = Workload.marginals(SCHEMA, [("A", "B"), "A"]), Workload.marginals(SCHEMA, ["A", "B"])
@@ -193,9 +190,6 @@ def test_a_row_is_in_one_cell_where_two_listed_texts_are_one_number(others):
     with open_source(pa.table({"X": [0.0, -0.0, 1.0]})) as source:
         (found,) = count(source, schema, [Marginal.of(schema, ["X"])])
     assert found.sum() == 3
-
-
-# ---------------------------------------------------------------------- another library's arithmetic
 
 
 @pytest.mark.parametrize(("budget", "noise"), SPENT, ids=NAMES)

@@ -24,9 +24,6 @@ WORDS = ["a", "b b", "it's", '"', "`", "missing"]
 MIRROR = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-# ------------------------------------------------------------------ random schemas, rows and queries
-
-
 @st.composite
 def columns(draw, name):
     missing = draw(st.booleans())
@@ -137,9 +134,6 @@ def parts(draw, schema):
     return Cells(names, draw(st.lists(st.integers(0, n_cells), min_size=size, max_size=size)), n_cells)
 
 
-# ------------------------------------------------------------------ queries
-
-
 @law
 @given(st.data())
 def test_mask_is_what_the_words_say(data):
@@ -159,9 +153,6 @@ def test_mask_is_what_the_words_say(data):
     assert table[tuple(codes[name] for name in query.columns)].tolist() == expected
     for name, some in possible(query.expression).items():
         assert some[codes[name][expected]].all()
-
-
-# ------------------------------------------------------------------ parts and their split
 
 
 @law
@@ -201,9 +192,6 @@ def test_queries_are_split_into_disjoint_parts_without_loss(data, enumerated):
     # no split has fewer parts than the most crowded point has queries, nor more than there are queries
     assert max(1, masks.sum(axis=0).max()) <= len(workload) <= len(texts)
     assert workload.per_row == masks.sum(axis=0).max()
-
-
-# ------------------------------------------------------------------ sensitivity
 
 
 @law

@@ -66,9 +66,6 @@ def noisy(plan: Plan, seed: int, totals: dict[tuple[int, int], int] | None = Non
     return Release(Path("nowhere"), plan, tuple(answers))
 
 
-# ------------------------------------------------------------------ the plan
-
-
 def test_a_quarter_of_epsilon_for_each_question(public):
     plan = make(public, epsilon=10, unit=Unit(7))
     assert [level.by for level in plan.levels] == [("STATE",), ("STATE", "PUMA")]
@@ -118,9 +115,6 @@ def test_what_it_does_not_know_is_refused(public, terms, words):
     usual = {"budget": 1, "levels": ["STATE", "PUMA"], "groups": YEARS}
     with pytest.raises(PradeError, match=words):
         Algorithm2().plan(Task("survey", SCHEMA, **{**usual, **terms}), public)
-
-
-# ------------------------------------------------------------------ Algorithm 2, written out
 
 
 def projected(y: np.ndarray) -> np.ndarray:
@@ -183,9 +177,6 @@ def test_the_projection_can_be_the_one_of_least_kl(public):
     assert not np.allclose(one[0].weights, other[0].weights)
 
 
-# ------------------------------------------------------------------ rows
-
-
 def test_rows_by_seed(public):
     release = noisy(make(public), 4, {(1, 0): 30, (1, 1): 50, (1, 2): 70, (1, 3): 90})
     coded, group = Algorithm2().rows(release, public, seed=1)
@@ -227,9 +218,6 @@ def test_rows_are_drawn_independently():
     assert 0.7 < zeros.var() / 25 < 1.3  # five standard errors are 0.35
 
 
-# ------------------------------------------------------------------ what is refused
-
-
 def test_a_release_of_another_kind_is_refused(public):
     def release(*levels):
         plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(), levels, GROUPS)
@@ -247,9 +235,6 @@ def test_a_release_of_another_kind_is_refused(public):
 def test_a_seed_is_a_whole_number(public, seed):
     with pytest.raises(EstimationError, match="seed is"):
         Algorithm2().rows(noisy(make(public), 0), public, seed)
-
-
-# ------------------------------------------------------------------ the command line
 
 
 @pytest.fixture(scope="module")
@@ -343,9 +328,6 @@ def test_a_plan_of_another_method_is_not_measured(files, tmp_path):
     task = Task("survey", SCHEMA, 1, None, ["STATE", "PUMA"], GROUPS)
     with pytest.raises(PradeError, match="keeps no estimates"):
         prade.pipeline.fit(task, None, None, tmp_path, Terms(method="algorithm-2"))
-
-
-# ------------------------------------------------------------------ the reference run
 
 
 def test_the_reference_of_the_census_job(shared_data):

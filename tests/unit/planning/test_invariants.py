@@ -45,9 +45,6 @@ def plan_with(*invariants, schema=SCHEMA):
     return Plan("survey", schema, Budget.pure(1), Unit(1), levels, GROUPS, invariants=invariants)
 
 
-# ---------------------------------------------------------------------- rules
-
-
 @pytest.mark.parametrize(
     ("rule", "obeyed"),
     [
@@ -118,9 +115,6 @@ def test_a_rule_decides_which_cells_are_possible():
     assert possible("JOB == 'none'")
 
 
-# ---------------------------------------------------------------------- totals
-
-
 def test_totals_come_in_the_order_of_the_levels_groups_whose_names_are_compared_as_those_of_private_rows_are():
     totals = {level: rows.tolist() for level, rows in plan_with(STATES, PUMAS).published.items()}
     assert totals == {0: [1200.0, 800.0], 1: [1000.0, 200.0, 800.0]}
@@ -175,9 +169,6 @@ def test_the_number_of_all_rows_can_be_published_though_the_task_does_not_list_e
     assert plan.levels[0].by == ()
     assert plan.published[0].tolist() == [3000]
     assert Plan.from_toml(plan.to_toml()).hash == plan.hash
-
-
-# ---------------------------------------------------------------------- tasks and plans
 
 
 def test_a_task_takes_the_schemas_invariants_and_more_each_once():

@@ -90,9 +90,6 @@ def plan() -> Plan:
     return Plan("survey", schema, Budget.pure(1), Unit(), levels, groups)
 
 
-# ------------------------------------------------------------------ what is written
-
-
 PLAIN = "2ed6ef08190e73bb40a292458bc83235c376b0db7a52ef792ad27e1f4227e274"  # of this text, by prade 0.9
 
 
@@ -208,9 +205,6 @@ def test_a_large_plan_is_quick_and_each_array_one_line(tmp_path):
     lines = (tmp_path / "large.toml").read_text(encoding="utf-8").splitlines()
     assert all(line.startswith(("#", "[")) or " = " in line or not line for line in lines)
     assert len(lines) < 200  # whatever the number of groups and parts
-
-
-# ------------------------------------------------------------------ files edited by hand
 
 
 def test_a_total_that_is_not_given_is_decided():

@@ -31,9 +31,6 @@ def plan_for(made: Task, **more) -> Plan:
     return Plan.of(made, [Level("STATE"), Level("PUMA", Workload.all_marginals(SCHEMA, 1))], **more)
 
 
-# ---------------------------------------------------------------- how they are written
-
-
 def test_tables_are_columns_joined_by_an_x_or_lists_of_columns():
     written = Target(["AGE x SEX", "SEX", "`marital status` x AGE", ["AGE", "SEX"]])
     assert written.tables == (("AGE", "SEX"), ("SEX",), ("marital status", "AGE"), ("AGE", "SEX"))
@@ -89,9 +86,6 @@ def test_a_file_holds_what_python_says(tmp_path):
     assert Task("survey", SCHEMA, 1, Unit(1), ["STATE", "PUMA"], GROUPS, targets=path) == task(*said)
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 @pytest.mark.parametrize(
     ("target", "words"),
     [
@@ -137,9 +131,6 @@ def test_a_file_that_was_written_wrongly_is_answered_by_what_to_write(tmp_path, 
     path.write_text(FILE.replace(old, new, 1))
     with pytest.raises(PradeError, match=words):
         targets_of_file(path)
-
-
-# ---------------------------------------------------------------- plans
 
 
 def test_a_plan_keeps_its_targets_and_their_expected_errors():

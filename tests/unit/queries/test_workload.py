@@ -33,9 +33,6 @@ def predicate(*texts, schema=SCHEMA):
     return Predicate(*(parse(text, schema) for text in texts))
 
 
-# ------------------------------------------------------------------ parts
-
-
 def test_marginal_cells_are_mixed_radix():
     part = Marginal.of(SCHEMA, ["AGEP", "SEX"])
     assert (part.columns, part.sizes, part.n_cells, part.covers) == (("AGEP", "SEX"), (5, 2), 10, True)
@@ -143,9 +140,6 @@ def test_parts_are_values_with_names_by_content():
     assert repr(first[0]) == "Marginal('AGEP x SEX', n_cells=10, covers=True)"
 
 
-# ------------------------------------------------------------------ workloads
-
-
 def test_marginals_answer_like_project():
     workload = Workload.marginals(SCHEMA, ["SEX", ("AGEP", "SEX")])
     answers = workload.answer(ROWS)
@@ -188,9 +182,6 @@ def test_workload_is_a_value():
     assert repr(first) == "Workload(2 parts, 3 queries on AGEP)"
     with pytest.raises(TypeError):
         operator.add(first, [Marginal.of(SCHEMA, "AGEP")])
-
-
-# ------------------------------------------------------------------ sensitivity
 
 
 def test_sensitivity_by_hand():
