@@ -2,7 +2,7 @@
 
 Tasks run in threads of this process, or on any `concurrent.futures.Executor` (processes, Dask, MPI). A task must be
 small: a function of a module with small arguments, bound by `functools.partial`. What is large and the same for many
-tasks is a `Shared`. Results come in the order of the tasks, whoever worked on what.
+tasks is a `Shared`. Results come in the order of the tasks.
 """
 
 from __future__ import annotations

@@ -359,7 +359,7 @@ class _Parser:
         if not links:
             self.at, alone = start, self.at == start + 1 and isinstance(left, _Name)
             raise self.refuse(
-                f"is compared with nothing (write {self.peek(raw=True)} == ...)" if alone else "is no query"
+                f"is compared with nothing (write {self.peek(raw=True)} == ...)" if alone else "is not a query"
             )
         return join("and", [self.link(*link, negated) for link in links])
 
