@@ -158,11 +158,13 @@ class Ledger:
         if cap is not None:
             self._prepare_file(dataset, unit, cap)
         with self._open("reserve", create=cap is not None) as records:
-            recorded, resumed = self._admit(records, dataset, plan_hash, cost, _whole(folder), unit, cap, again)
+            where = _whole(folder)
+            recorded, resumed = self._admit(records, dataset, plan_hash, cost, where, unit, cap, again)
             if resumed is not None:
                 records.record({"event": "resumed", "entry": resumed.id})
                 return records.entries[resumed.id - 1]
-            self._spend(records, recorded, "reserved", plan_hash, cost, str(note), folder, drawn=False)
+            event = {"event": "reserved", "plan": plan_hash, "cost": cost.to_dict(), "note": str(note)}
+            records.record({**event, "folder": where, "drawn": False}, recorded)
             return records.entries[-1]
 
     def start_drawing(self, entry_id: int) -> Entry:
@@ -236,8 +238,9 @@ class Ledger:
                     cost,
                     remedy="raise_cap",
                 )
-            more = {"measurements": claim.measurements_hash, "origin": vars(claim.origin)}
-            self._spend(records, recorded, "imported", claim.plan_hash, cost, note, source, **more)
+            event = {"event": "imported", "plan": claim.plan_hash, "cost": cost.to_dict(), "note": note}
+            event |= {"folder": _whole(source), "measurements": claim.measurements_hash, "origin": vars(claim.origin)}
+            records.record(event, recorded)
             return records.entries[-1]
 
     # ------------------------------------------------------------------ reading
@@ -419,22 +422,6 @@ class Ledger:
                 remedy="next_year",
             )
         return recorded, None
-
-    def _spend(
-        self,
-        records: Records,
-        dataset: Dataset,
-        kind: str,
-        plan_hash: str,
-        cost: Budget,
-        note: str,
-        folder: str | PathLike[str] | None,
-        **more: Any,
-    ) -> None:
-        """Record an entry."""
-        event = {"event": kind, "entry": len(records.entries) + 1, "plan": plan_hash, "cost": cost.to_dict()}
-        where = {} if folder is None else {"folder": _whole(folder)}
-        records.record({**event, "note": note, **where, **more}, dataset)
 
     def _end_of_reservation(self, entry_id: int, operation: str, refusal: str, event: dict[str, Any]) -> Entry:
         """Record an event of an entry, unless noise may have been drawn for it, or it was given back."""

@@ -238,8 +238,10 @@ class Records:
         return records
 
     def record(self, event: Event, dataset: Dataset | None = None) -> None:
-        """Record an event, about a data set or an entry that it names."""
-        event = {"time": now(), **({} if dataset is None else {"dataset": dataset.name}), **event}
+        """Record an event, about a data set or an entry that it names; a new entry gets its number."""
+        number = len(self.entries) + 1 if event["event"] in ("reserved", "imported") else None
+        event = {"time": now(), "dataset": dataset and dataset.name, "entry": number, **event}
+        event = {name: value for name, value in event.items() if value is not None}
         if self.chain is not None:
             self.chain.add(event)
         self.apply(event, self.heads[-1] if self.heads else None)
