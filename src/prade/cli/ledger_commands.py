@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.main import FILE, Command, as_json, examples, need_folder, prade, remark, result, text_table, wants_json
-from prade.cli.options import budget_of, ledger_option, person_id_option, rows_per_person
+from prade.cli.main import FILE, as_json, examples, need_folder, prade, remark, result, text_table, wants_json
+from prade.cli.options import budget_of, giving, ledger_option, person_id_option, rows_per_person
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
@@ -64,51 +62,51 @@ def ask_cap(plan: Plan | Task, ledger: Ledger) -> Budget:
 # ---------------------------------------------------------------------- commands
 
 
-def capped(*, required: bool = True) -> Callable[[Command], Command]:
-    """Add the options that define a cap, and give the command the cap; None if there is none and none is required."""
+def _cap(cap: str | None, delta: str | None, rho: str | None) -> Budget:
+    from prade.privacy.protection import weakness
 
-    def add(command: Command) -> Command:
-        @click.option("--cap", metavar="EPSILON", help="The most epsilon that may ever be spent, as in 4 or 1/3.")
-        @click.option("--delta", help="With --cap: the most delta, for (epsilon, delta) differential privacy.")
-        @click.option("--rho", help="Instead of --cap: the most rho, for zero-concentrated differential privacy.")
-        @wraps(command)
-        def with_cap(cap: str | None, delta: str | None, rho: str | None, **others: Any) -> Any:
-            from prade.privacy.protection import weakness
-
-            if not required and (cap, delta, rho) == (None, None, None):
-                return command(cap=None, **others)
-            budget = budget_of(cap, delta, rho, option="--cap")
-            if why := weakness(budget):  # prade checks each plan alone, but what several releases reveal adds up
-                remark(f"A cap of {budget} is weak protection once it is spent, in one release or in several: {why}.")
-            return command(cap=budget, **others)
-
-        return cast(Command, with_cap)
-
-    return add
+    budget = budget_of(cap, delta, rho, option="--cap")
+    if why := weakness(budget):  # prade checks each plan alone, but what several releases reveal adds up
+        remark(f"A cap of {budget} is weak protection once it is spent, in one release or in several: {why}.")
+    return budget
 
 
-def with_unit(command: Command) -> Command:
-    """Add the options that define a unit of protection, and give the command the unit."""
+def _cap_or_none(cap: str | None, delta: str | None, rho: str | None) -> Budget | None:
+    return None if (cap, delta, rho) == (None, None, None) else _cap(cap, delta, rho)
 
-    @rows_per_person
-    @person_id_option
-    @click.option("--max-rows-per-group", type=int, help="Most rows of one person in one group; needs --person-id.")
-    @click.option(
+
+def _unit(max_rows_per_person: int, person_id: str | None, max_rows_per_group: int | None, neighbours: Any) -> Unit:
+    from prade.privacy.protection import Unit
+
+    return Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
+
+
+def _ledger(ledger_file: str | None) -> Ledger:
+    from prade.privacy.ledger import Ledger
+
+    return Ledger.of(ledger_file)
+
+
+OF_A_CAP = (
+    click.option("--cap", metavar="EPSILON", help="The most epsilon that may ever be spent, as in 4 or 1/3."),
+    click.option("--delta", help="With --cap: the most delta, for (epsilon, delta) differential privacy."),
+    click.option("--rho", help="Instead of --cap: the most rho, for zero-concentrated differential privacy."),
+)
+with_ledger = giving("book", _ledger, ledger_option)
+with_unit = giving(
+    "unit",
+    _unit,
+    rows_per_person,
+    person_id_option,
+    click.option("--max-rows-per-group", type=int, help="Most rows of one person in one group; needs --person-id."),
+    click.option(
         "--neighbours",
         type=click.Choice(["add-remove", "replace"]),
         default="add-remove",
         show_default=True,
         help="How neighbouring tables differ: one person added or removed, or one replaced by another.",
-    )
-    @wraps(command)
-    def with_the_unit(
-        max_rows_per_person: int, person_id: str | None, max_rows_per_group: int | None, neighbours: Any, **others: Any
-    ) -> Any:
-        from prade.privacy.protection import Unit
-
-        return command(unit=Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours), **others)
-
-    return cast(Command, with_the_unit)
+    ),
+)
 
 
 @prade.group()
@@ -123,20 +121,17 @@ def ledger() -> None:
 
 @ledger.command("open")
 @click.argument("dataset")
-@capped()
+@giving("cap", _cap, *OF_A_CAP)
 @with_unit
-@ledger_option
+@with_ledger
 @as_json
 @examples("  prade ledger open census --cap 4 --max-rows-per-person 7 --person-id PERSON")
-def open_(dataset: str, cap: Budget, unit: Unit, ledger_file: str | None) -> None:
+def open_(dataset: str, cap: Budget, unit: Unit, book: Ledger) -> None:
     """Enter a DATASET, with its unit and its cap.
 
     The unit of protection is what is protected as a whole. The cap is the most that may ever be spent on the data set.
     Plans for it must have the same unit of protection. Entering the same data set again changes nothing.
     """
-    from prade.privacy.ledger import Ledger
-
-    book = Ledger.of(ledger_file)
     entered = book.open_dataset(dataset, unit, cap)
     words = f"{book.path}: data set {entered.name!r} with the cap {entered.cap}\n{entered.unit.promise()}"
     result(_facts(book, entered.name), words)
@@ -144,21 +139,18 @@ def open_(dataset: str, cap: Budget, unit: Unit, ledger_file: str | None) -> Non
 
 @ledger.command("raise-cap")
 @click.argument("dataset")
-@capped()
+@giving("cap", _cap, *OF_A_CAP)
 @click.option(
     "--reason", required=True, help="Why more may be spent; the reason stays on record and appears in every account."
 )
-@ledger_option
+@with_ledger
 @as_json
 @examples('  prade ledger raise-cap census --cap 6 --reason "second wave, approved by the board on 12 May"')
-def raise_cap(dataset: str, cap: Budget, reason: str, ledger_file: str | None) -> None:
+def raise_cap(dataset: str, cap: Budget, reason: str, book: Ledger) -> None:
     """Raise the cap of a DATASET, and record why.
 
     A cap cannot be lowered, and its kind of budget cannot change.
     """
-    from prade.privacy.ledger import Ledger
-
-    book = Ledger.of(ledger_file)
     raised = book.raise_cap(dataset, cap, reason)
     left = book.remaining(dataset)
     words = f"{book.path}: data set {raised.name!r} now has the cap {raised.cap}, and {left} is left"
@@ -169,25 +161,21 @@ def raise_cap(dataset: str, cap: Budget, reason: str, ledger_file: str | None) -
 @click.argument("dataset")
 @click.option("--years", type=int, required=True, help="Number of years that the budget is for.")
 @click.option("--shares", help="Shares of the years, as in 2,1,1. [default: equal shares]")
-@capped(required=False)
+@giving("cap", _cap_or_none, *OF_A_CAP)
 @with_unit
-@ledger_option
+@with_ledger
 @as_json
 @examples("  prade ledger plan census --years 5 --cap 4")
-def plan_years(
-    dataset: str, years: int, shares: str | None, cap: Budget | None, unit: Unit, ledger_file: str | None
-) -> None:
+def plan_years(dataset: str, years: int, shares: str | None, cap: Budget | None, unit: Unit, book: Ledger) -> None:
     """Divide the budget of a DATASET over several years.
 
     No release may then spend more than this year and those before it have; what a year leaves over stays for the next
     ones. `prade ledger next-year` begins the next year. With a cap, a data set that is not in the ledger yet is
     entered. Dividing again divides what is left.
     """
-    from prade.privacy.ledger import Ledger
     from prade.privacy.ledger.records import shares_of
 
     numbers = shares_of(years, None if shares is None else [each.strip() for each in shares.split(",")])
-    book = Ledger.of(ledger_file)
     if cap is not None:
         book.open_dataset(dataset, unit, cap)
     _show_year(book, book.divide(dataset, years, numbers).name)
@@ -195,14 +183,11 @@ def plan_years(
 
 @ledger.command("next-year")
 @click.argument("dataset")
-@ledger_option
+@with_ledger
 @as_json
 @examples("  prade ledger next-year census")
-def next_year(dataset: str, ledger_file: str | None) -> None:
+def next_year(dataset: str, book: Ledger) -> None:
     """Begin the next year of a DATASET whose budget is divided over several."""
-    from prade.privacy.ledger import Ledger
-
-    book = Ledger.of(ledger_file)
     _show_year(book, book.next_year(dataset).name)
 
 
@@ -222,19 +207,17 @@ def _show_year(book: Ledger, name: str) -> None:
 
 @ledger.command("import")
 @click.argument("releases", nargs=-1, required=True, metavar="RELEASE...", type=FILE)
-@ledger_option
+@with_ledger
 @as_json
 @examples("  prade ledger import release-2023 release-2024")
-def import_(releases: tuple[str, ...], ledger_file: str | None) -> None:
+def import_(releases: tuple[str, ...], book: Ledger) -> None:
     """Record the cost of RELEASE folders.
 
     Use this for releases that another ledger, or a lost one, paid for. Their costs count from then on. Importing a
     release that is already on record changes nothing.
     """
-    from prade.privacy.ledger import Ledger
     from prade.release.payment import import_release
 
-    book = Ledger.of(ledger_file)
     facts, lines = [], []
     for release in releases:
         entry = import_release(book, release)
@@ -250,18 +233,15 @@ def import_(releases: tuple[str, ...], ledger_file: str | None) -> None:
     required=True,
     help="Why it is given back; the reason stays on record in the ledger, and releases do not show it.",
 )
-@ledger_option
+@with_ledger
 @as_json
 @examples('  prade ledger return 3 --reason "the database was down; no noise was drawn"')
-def return_(entry: int, reason: str, ledger_file: str | None) -> None:
+def return_(entry: int, reason: str, book: Ledger) -> None:
     """Give back what an ENTRY has spent, and record why.
 
     Only an entry whose run failed, or was interrupted, before it drew noise can be given back. `prade ledger show`
     lists the entries and their failures. Look at these first: whether a run fails may tell something about a person.
     """
-    from prade.privacy.ledger import Ledger
-
-    book = Ledger.of(ledger_file)
     returned = book.give_back(entry, reason)
     left = book.remaining(returned.dataset)
     words = (
@@ -271,14 +251,11 @@ def return_(entry: int, reason: str, ledger_file: str | None) -> None:
 
 
 @ledger.command("list")
-@ledger_option
+@with_ledger
 @as_json
 @examples("  prade ledger list --json")
-def list_(ledger_file: str | None) -> None:
+def list_(book: Ledger) -> None:
     """List the data sets: cap, spent, remaining."""
-    from prade.privacy.ledger import Ledger
-
-    book = Ledger.of(ledger_file)
     rows = [_facts(book, dataset.name) for dataset in book.datasets()]
     for row in rows:
         row["entries"] = len(row["entries"])
@@ -293,17 +270,14 @@ def list_(ledger_file: str | None) -> None:
 
 @ledger.command()
 @click.argument("dataset", required=False)
-@ledger_option
+@with_ledger
 @as_json
 @examples("  prade ledger show census")
-def show(dataset: str | None, ledger_file: str | None) -> None:
+def show(dataset: str | None, book: Ledger) -> None:
     """Show the account of a DATASET, or of all.
 
     An account has the promise, what was measured, what it cost, what remains, and which runs failed.
     """
-    from prade.privacy.ledger import Ledger
-
-    book = Ledger.of(ledger_file)
     names = [dataset] if dataset else [each.name for each in book.datasets()]
     words = "\n\n".join(book.account(name) for name in names)
     result([_facts(book, name) for name in names], words)

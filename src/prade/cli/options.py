@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +37,22 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
         for option in reversed(options):
             command = option(command)
         return command
+
+    return add
+
+
+def giving(
+    name: str, value: Callable[..., Any], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Add options whose values are the arguments of `value`, and give the command what it returns by this name."""
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def with_value(**arguments: Any) -> Any:
+            given = {option: arguments.pop(option) for option in signature(value).parameters}
+            return command(**{name: value(**given)}, **arguments)
+
+        return together(*options)(cast(Command, with_value))
 
     return add
 
@@ -238,29 +255,27 @@ class Where:
         return [text for option, value in given.items() if value is not None for text in (option, str(value))]
 
 
-def worker_options(command: Command) -> Command:
-    """Add the options, and give the command what they say as `where`."""
+def _where(workers: int | None, cluster: str | None) -> Where:
+    if workers is not None and cluster is not None:
+        raise click.UsageError("--workers starts processes on this machine, and --cluster uses others: give one")
+    return Where(workers, cluster)
 
-    @click.option(
+
+worker_options = giving(
+    "where",
+    _where,
+    click.option(
         "--workers",
         type=click.IntRange(1),
         metavar="N",
         help="Work in N processes of this machine, as in --workers 8. [default: threads, one for each core]",
-    )
-    @click.option(
+    ),
+    click.option(
         "--cluster",
         metavar="ADDRESS",
         help="Work on a Dask cluster, as in --cluster tcp://10.0.0.1:8786; its workers must see the same folders.",
-    )
-    @wraps(command)
-    def with_where(workers: int | None, cluster: str | None, **arguments: Any) -> Any:
-        if workers is not None and cluster is not None:
-            raise click.UsageError("--workers starts processes on this machine, and --cluster uses others: give one")
-        return command(where=Where(workers, cluster), **arguments)
-
-    return cast(Command, with_where)
-
-
+    ),
+)
 line_breaks = click.option(
     "--line-breaks",
     is_flag=True,
