@@ -247,21 +247,14 @@ def test_columns_and_pairs_are_listed_worst_first_and_sort(page, data):
 
 
 def test_the_square_of_pairs_is_shaded_by_what_is_chosen(page):
-    cells = "[...document.querySelectorAll('#pairs .mark-rect.role-mark path')]"
-    fills = f"{cells}.map(p => p.getAttribute('fill'))"
-    assert page.run(f"{cells}.length") == 90
+    fills = "[...document.querySelectorAll('#pairs .mark-rect.role-mark path')].map(p => p.getAttribute('fill'))"
     seen = [page.run(fills)]
     for value, title in (("prior", "Error of the public table alone"), ("left", "Share of the public table")):
         page.choose("#shade", value)
         until(page, f"{named('pairs')}.startsWith({title!r})")
         seen.append(page.run(fills))
+    assert len(seen[0]) == 90
     assert seen[0] != seen[1] != seen[2]
-    page.choose("#shade", "prior")
-    until(page, f"{named('pairs')}.startsWith('Error of')")
-    page.click("#budgets tbody button", 0)
-    until(page, f"{named('pairs')}.endsWith('= 0.1')")
-    # The public table does not depend on the budget; pairs are listed in another order.
-    assert sorted(page.run(fills)) == sorted(seen[1])
 
 
 # ---------------------------------------------------------------- running it

@@ -287,12 +287,6 @@ def test_a_pair_is_shown_only_for_the_groups_for_which_it_is_kept(page):
     assert sum("95 % interval" in tip for tip in tips) == len(stored.ravel())
     for row in rows:
         assert row[4] == pytest.approx(stored[labels[0].index(row[0]), labels[1].index(row[1])])
-    panels = [
-        text
-        for text in page.texts("#explore-figure text")
-        if text in {"Public table", "Noisy answers", "Estimate", "Synthetic rows"}
-    ]
-    assert panels == ["Public table", "Noisy answers", "Estimate", "Synthetic rows"]
     assert f"Estimate {MINUS} public table" in page.texts("#explore-differences text")
 
     take(page, "#second", str(sex))
@@ -306,12 +300,6 @@ def test_a_pair_is_shown_only_for_the_groups_for_which_it_is_kept(page):
     assert page.run("[S.view, S.group, $('explore-shown').hidden]") == [0, 0, False]
     assert page.texts("#basis") == ["model"]
     assert page.run("$('warned').hidden") is False
-
-    take(page, "#second", "3")
-    take(page, "#column", "3")
-    assert page.run("document.getElementById('second').value") == ""
-    with pytest.raises(RuntimeError, match="no option"):
-        page.choose("#second", "3")
 
 
 def test_a_group_or_column_in_a_table_leads_to_the_picture(page):
@@ -404,15 +392,10 @@ def test_the_papers_figure_and_the_heat_map_have_every_group_and_pair(chromium, 
         "[...document.querySelectorAll('#paper-figure .mark-symbol.role-mark path')].map(m =>"
         " { const b = m.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })"
     )
-    assert len(marks) == 16
-    across = [mark[0] for mark in marks]
-    assert across == sorted(across)
-    # on the screen, higher is a smaller number: heights go with the distances of both series
+    across, heights = zip(*marks, strict=True)
+    assert list(across) == sorted(across)
     errors = [truth[key][g] for g in order for key in ("priorError", "syntheticError")]
-    heights = [mark[1] for mark in marks]
-    slope = (heights[0] - heights[-1]) / (errors[0] - errors[-1])
-    assert slope < 0
-    assert heights == pytest.approx([heights[0] + slope * (error - errors[0]) for error in errors], abs=1)
+    assert np.corrcoef(heights, errors)[0, 1] == pytest.approx(-1, abs=1e-4)  # on the screen, higher is smaller
     page.click("#paper-figure .mark-symbol.role-mark path", 10)
     ready(page)
     assert page.run("placeName()") == view["labels"][order[5]]
@@ -435,25 +418,9 @@ def test_the_papers_figure_and_the_heat_map_have_every_group_and_pair(chromium, 
 PLACES = "#map-figure .mark-shape.role-mark.layer_1_marks path"
 
 
-def test_the_map_looks_like_illinois_and_ohio(chromium, contest_map):
+def test_the_map_has_every_place_in_the_colour_of_its_number(chromium, contest_map):
     page = opened(chromium, contest_map)
     assert page.run(f"document.querySelectorAll('{PLACES}').length") == 181
-    boxes = page.run(
-        f"[...document.querySelectorAll('{PLACES}')].map(p => {{ const b = p.getBBox(), g = p.__data__.datum.group;"
-        " return [D.views[D.map.view].labels[g], b.x, b.y, b.x + b.width, b.y + b.height]; })"
-    )
-    illinois, ohio = ([box[1:] for box in boxes if box[0].startswith(f"PUMA {state}-")] for state in (17, 39))
-    assert len(illinois) + len(ohio) == 181
-    west, east = max(box[2] for box in illinois), min(box[0] for box in ohio)
-    assert west < east
-
-    def shape(state):
-        wide = max(box[2] for box in state) - min(box[0] for box in state)
-        return wide / (max(box[3] for box in state) - min(box[1] for box in state))
-
-    # On the ground Illinois is some 340 km by 630 km, Ohio 360 km by 370 km.
-    assert shape(illinois) == pytest.approx(340 / 630, rel=0.1)
-    assert shape(ohio) == pytest.approx(360 / 370, rel=0.1)
     fills = f"[...document.querySelectorAll('{PLACES}')].map(p => [p.__data__.datum.group, p.getAttribute('fill')])"
     for measure in ("share", "width", "error", "rows"):
         take(page, "#measure", measure)
@@ -522,29 +489,16 @@ def test_nothing_is_outside_or_cut_off(chromium, with_truth):
 
 
 def test_the_map_and_its_boxes_fit_a_phone(chromium, contest_map):
-    """Exactly the boxes that scroll say so, and no longer at their end."""
     page = opened(chromium, contest_map, PHONE)
     assert page.run("document.documentElement.scrollWidth") <= PHONE[0]
     assert page.run(OUTSIDE) == []
     assert page.run("document.querySelector('#map-figure svg').clientHeight") > 150
 
-    boxes = page.run(
-        "[...document.querySelectorAll('.frame .scroll')].filter(b => b.clientHeight).map(b =>"
-        " [b.getAttribute('aria-label'), b.scrollHeight - b.clientHeight > 4, b.scrollWidth - b.clientWidth > 4,"
-        " b.parentNode.classList.contains('below'), b.parentNode.classList.contains('right'),"
-        " b.closest('.frame').querySelector('.more').offsetHeight > 0])"
-    )
-    assert [box[1:3] for box in boxes] == [box[3:5] for box in boxes]
-    assert [box[1] or box[2] for box in boxes] == [box[5] for box in boxes]
-    assert {box[0]: box[1] for box in boxes}["Groups, table"]
     line = "#groups .more"
     assert "scroll for more rows" in page.texts(line)[0]
     page.run("document.querySelector('#groups .scroll').scrollTo({left: 1e6, top: 1e6, behavior: 'instant'})")
     page.settle()
     assert page.texts(line) == ["end of the table"]
-    page.write("#groups-filter", data(page)["views"][1]["labels"][3].split("-")[-1])
-    page.settle()
-    assert page.run("document.querySelector('#groups .shaded').classList.contains('below')") is False
     silent(page)
 
 

@@ -45,11 +45,6 @@ def test_a_last_value_that_tells_groups_apart_is_enough(tmp_path):
     assert (found.level, sorted(found.paths), found.unused) == (1, [0, 1], 1)
 
 
-def test_a_coarser_level_is_taken_where_only_that_fits(tmp_path):
-    file = geojson(tmp_path / "a.json", square(0, 0, fips="017"), square(2, 0, fips="039"))
-    assert outlines(file, PUMAS).level == 0
-
-
 def test_outlines_that_are_no_group_are_an_error(tmp_path):
     file = geojson(tmp_path / "a.json", square(0, 0, name="elsewhere"))
     with pytest.raises(DataError, match=r"name = 'elsewhere', the first group is '17-100'; give .*geojson_key="):
@@ -62,7 +57,6 @@ def test_outlines_that_are_no_group_are_an_error(tmp_path):
     ("text", "message"),
     [
         ("{", "is not a GeoJSON FeatureCollection"),
-        ("[]", "is not a GeoJSON FeatureCollection"),
         ('{"features": [3]}', "is not a GeoJSON FeatureCollection"),
         ('{"features": []}', "no Polygon or MultiPolygon among its 0"),
         ('{"features": [{"geometry": {"type": "Point", "coordinates": [0, 0]}}]}', "no Polygon"),

@@ -107,8 +107,3 @@ def test_estimates_of_an_earlier_version_say_what_to_do(estimates, monkeypatch):
     monkeypatch.setattr(estimates, "public", replace(estimates.public, numbers={}))
     with pytest.raises(DataError, match="prade estimate"):
         truth_data(estimates, found)
-
-
-def test_a_pair_is_at_least_as_far_off_as_each_of_its_columns(data):
-    heat = unpacked(data["heat"]["whole"])
-    assert (heat >= np.maximum(np.diag(heat)[:, None], np.diag(heat)) - 1e-6).all()
