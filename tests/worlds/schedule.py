@@ -34,53 +34,22 @@ SPARK = (
 )
 ENGINES = ("tests/integration/", "tests/conformance/test_engines.py")
 # Units of more than five processor seconds, the longest first. An old list costs time, nothing else.
+LONGEST_FIRST = """
+    property/test_law_of_the_door docs/command-line.md property/test_one_person faults/test_measure_faults
+    oracle/test_map_oracle browser/test_report_page unit/tuning/test_tune property/test_sensitivity_of_counts
+    faults/test_interrupts unit/estimating/test_estimates_on_workers docs/plan.md unit/sampling/test_group_draws
+    statistical/test_audit unit/cli/test_demo property/test_noninterference integration/test_dask
+    unit/tuning/test_workers faults/test_synthesize_faults statistical/test_release_noise unit/measuring/test_secrets
+    unit/measuring/test_counts statistical/test_error_bars oracle/test_smoothing_oracle docs/start-here.md
+    unit/reporting/test_report unit/test_synthesizer unit/tuning/test_explore unit/cli/test_plan_commands
+    property/test_plan_properties docs/how-to-choose.md unit/cli/test_main unit/tuning/test_targets
+    unit/cli/test_worker_options docs/report.md README.md unit/test_pipeline conformance/test_engines
+    conformance/test_estimators docs/test_notebooks browser/test_explore_page oracle/test_ide_oracle
+    property/test_budget_properties docs/sample.md docs/scoring.md docs/measure.md
+"""
 LONGEST = (
     "spark",
-    "tests/property/test_law_of_the_door.py",
-    f"{PAGES}docs/command-line.md]",
-    "tests/property/test_one_person.py",
-    "tests/faults/test_measure_faults.py",
-    "tests/oracle/test_map_oracle.py",
-    "tests/browser/test_report_page.py",
-    "tests/unit/tuning/test_tune.py",
-    "tests/property/test_sensitivity_of_counts.py",
-    "tests/faults/test_interrupts.py",
-    "tests/unit/estimating/test_estimates_on_workers.py",
-    f"{PAGES}docs/plan.md]",
-    "tests/unit/sampling/test_group_draws.py",
-    "tests/statistical/test_audit.py",
-    "tests/unit/cli/test_demo.py",
-    "tests/property/test_noninterference.py",
-    "tests/integration/test_dask.py",
-    "tests/unit/tuning/test_workers.py",
-    "tests/faults/test_synthesize_faults.py",
-    "tests/statistical/test_release_noise.py",
-    "tests/unit/measuring/test_secrets.py",
-    "tests/unit/measuring/test_counts.py",
-    "tests/statistical/test_error_bars.py",
-    "tests/oracle/test_smoothing_oracle.py",
-    f"{PAGES}docs/start-here.md]",
-    "tests/unit/reporting/test_report.py",
-    "tests/unit/test_synthesizer.py",
-    "tests/unit/tuning/test_explore.py",
-    "tests/unit/cli/test_plan_commands.py",
-    "tests/property/test_plan_properties.py",
-    f"{PAGES}docs/how-to-choose.md]",
-    "tests/unit/cli/test_main.py",
-    "tests/unit/tuning/test_targets.py",
-    "tests/unit/cli/test_worker_options.py",
-    f"{PAGES}docs/report.md]",
-    f"{PAGES}README.md]",
-    "tests/unit/test_pipeline.py",
-    "tests/conformance/test_engines.py",
-    "tests/conformance/test_estimators.py",
-    "tests/docs/test_notebooks.py",
-    "tests/browser/test_explore_page.py",
-    "tests/oracle/test_ide_oracle.py",
-    "tests/property/test_budget_properties.py",
-    f"{PAGES}docs/sample.md]",
-    f"{PAGES}docs/scoring.md]",
-    f"{PAGES}docs/measure.md]",
+    *(f"{PAGES}{name}]" if name.endswith(".md") else f"tests/{name}.py" for name in LONGEST_FIRST.split()),
 )
 
 
