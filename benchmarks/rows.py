@@ -20,7 +20,7 @@ from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.descent import Descent
-from prade.estimating.levels.totals import estimated_totals, estimated_totals_variance
+from prade.estimating.levels.totals import estimated_totals
 from prade.examples import census_like
 from prade.tuning.rehearse import Rehearsal
 
@@ -47,8 +47,11 @@ def errors(rehearsal: Rehearsal, plan: Plan, stand_in: int, seed: int) -> dict[s
     found = descent.groups(last, parents)
     truth = np.bincount(chosen.group, minlength=len(found))
     raw, sizes = raw_answers(release, last), found.priors.sizes()
-    alone = estimated_totals(raw, sizes) - truth, np.sqrt(estimated_totals_variance(raw, sizes))
-    return {"alone": np.stack(alone), "tables": np.stack([found.totals - truth, np.sqrt(found.rows_variance)])}
+    totals, variance = estimated_totals(raw, sizes)
+    return {
+        "alone": np.stack([totals - truth, np.sqrt(variance)]),
+        "tables": np.stack([found.totals - truth, np.sqrt(found.rows_variance)]),
+    }
 
 
 def main() -> None:

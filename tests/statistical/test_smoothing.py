@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade.estimating.levels.smoothing import Smoother
-from prade.estimating.levels.variation import PublicVariation
+from prade.estimating.levels.variation import VariationOfCells
 
 CELLS = 6
 
@@ -20,7 +20,7 @@ def variation_of(generator, groups, rows):
     shares, between = truth_of(generator, groups)
     group = np.repeat(np.arange(groups), rows)
     cells = np.concatenate([generator.choice(CELLS, rows, p=each) for each in shares])
-    return PublicVariation.of([cells], [CELLS], group, groups, seed=0), between
+    return VariationOfCells([cells], [CELLS], group, groups, np.ones(len(group))).variation, between
 
 
 def distance(found, truth):

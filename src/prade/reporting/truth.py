@@ -41,7 +41,6 @@ from prade.data.public.joint import Coded, encode
 from prade.data.read.csv import format_of
 from prade.data.read.files import copies_in_words
 from prade.data.read.tables import read_table, table_columns
-from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.derived_files import kept_rows
 from prade.reporting.html import packed
 from prade.scoring.distances import Pair, distances_of, pair_errors
@@ -152,7 +151,7 @@ def truth_data(
     heat = _heat(estimates, truth, pairs, execution.threads)
     execution.tell("metrics", 1, 2)
     public = estimates.public.observed
-    numbers = {name: need_numbers(estimates, name)[: len(public)] for name in truth.true.numbers}
+    numbers = {name: estimates.public.numbers[name][: len(public)] for name in truth.true.numbers}
     synthetic = Side.of(schema, kept_rows(estimates.release))
     metrics = all_metrics(truth.true, synthetic, Side(public.prior, numbers))
     execution.tell("metrics", 2, 2)

@@ -4,19 +4,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from scipy.sparse.csgraph import minimum_spanning_tree
 
-from prade import EstimationError, Level, Plan, Release, Rule, Schema, Unit, Workload
-from prade import sample as drawn_sample
+from prade import Level, Plan, Release, Rule, Schema, Unit, Workload
 from prade.core.execution import Execution
-from prade.data.public.information import Information
 from prade.data.public.public import Public
-from prade.data.public.table import PublicTable
-from prade.data.read.files import copied_share
 from prade.data.read.tables import read_table
-from prade.estimating.levels import added_rows
 from prade.estimating.levels.added_rows import ShownCell, shown_cells, with_extra, with_shown
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
@@ -83,14 +76,6 @@ def test_the_rest_of_a_small_domain_is_added_once_unless_a_rule_forbids_it():
     assert ((low <= found.numbers["AGE"]) & (found.numbers["AGE"] <= high)).all()
 
 
-def test_likely_rows_of_the_domain_have_more_weight():
-    """A man who works part time at 40 to 65 is seen, one under 18 is not: the tree knows, and it keeps half evenly."""
-    plain = with_extra(PUBLIC, 0.02, [])
-    weight = dict(zip(rows_of(plain)[len(PUBLIC) :], plain.prior.weights[len(PUBLIC) :], strict=True))
-    assert min(weight.values()) > 0.02 * 0.49 / len(weight)
-    assert weight[(2, 1, 1)] > weight[(0, 1, 1)]
-
-
 WIDE = Schema.from_mbi(dict.fromkeys("abcdef", 16))  # 2^24 cells
 
 
@@ -116,17 +101,6 @@ def test_crossings_are_new_rows_whose_linked_columns_fit():
     again = with_extra(chain(), 0.05, rules_of([Rule("a != 3")], WIDE))
     assert all(np.array_equal(code, again.prior.codes[name]) for name, code in codes.items())
     assert np.array_equal(found.prior.weights, again.prior.weights)
-
-
-def test_the_tree_is_the_one_with_most_information():
-    generator = np.random.default_rng(3)
-    for _ in range(20):
-        nats = generator.random((7, 7))
-        nats = nats + nats.T
-        best = zip(*minimum_spanning_tree(-nats).nonzero(), strict=True)
-        found = Information(tuple("abcdefg"), nats).tree()
-        assert {frozenset(link) for link in found} == {frozenset(link) for link in best}
-        assert len(found) == 6
 
 
 def test_rows_of_a_shown_cell_have_its_values_and_come_from_rows_that_have_others():
@@ -252,21 +226,6 @@ def test_kept_estimates_and_rows_are_those_that_were_made(tmp_path, settings):
             assert all(np.array_equal(code, codes[1][name]) for name, code in codes[0].items())
 
 
-def test_synthetic_rows_have_values_and_copies_are_counted_right(tmp_path):
-    release = folder_of(tmp_path)
-    public = pa.table(TABLE)
-    estimates_of(release, PublicTable.of(public).rows(SCHEMA, release.plan.groups))
-    table = drawn_sample(release, public, like="pyarrow")
-    assert table.num_rows == pytest.approx(4_000, abs=100)
-    assert 0.05 < np.mean(np.array(table["SEX"]) == 2) < 0.15
-    known = set(zip(*(public[name].to_pylist() for name in SCHEMA.coded), strict=True))
-    mine = list(zip(*(table[name].to_pylist() for name in SCHEMA.coded), strict=True))
-    copied = np.mean([row in known for row in mine])
-    assert 0.5 < copied < 0.9
-    assert copied_share(table.schema) == pytest.approx(copied)
-    assert len(kept_estimates(release).public.observed) == 3_000
-
-
 def test_the_number_of_workers_changes_nothing():
     release = release_of()
     one, other = (
@@ -289,15 +248,3 @@ def test_added_rows_are_marked_in_the_file_and_others_are_written_as_before(tmp_
         assert np.array_equal(read.prior.weights, public.prior.weights)
     assert np.array_equal(found.observed_weights[-found.added :], np.zeros(found.added))
     np.testing.assert_allclose(found.observed.prior.weights, PUBLIC.prior.weights)
-
-
-@pytest.mark.parametrize("wrong", [{"extra": -0.1}, {"extra": 0.6}, {"unseen": 1}])
-def test_settings_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(EstimationError, match=next(iter(wrong))):
-        Settings(**wrong)
-
-
-def test_a_large_domain_is_not_listed(monkeypatch):
-    monkeypatch.setattr(added_rows, "LARGEST_DOMAIN", 10)
-    found = with_extra(PUBLIC, 0.02, [])
-    assert found.added < 23  # crossings of rows that have two values of SEX and WORK less than the domain

@@ -103,7 +103,7 @@ def test_what_is_not_an_estimate_is_refused(path):
     for name, values in (("AGE", [0, 1, 99]), ("prade:weight", [9.0, -9.0, 1.0])):
         at = table.column_names.index(name)
         pq.write_table(table.set_column(at, name, pa.array(values, table.schema.field(name).type)), path)
-        with pytest.raises(DataError, match=r"outside|negative"):
+        with pytest.raises(DataError, match=r"AGE|negative"):
             Estimate.load(path)
     path.write_bytes(b"this is no parquet file at all")
     with pytest.raises(DataError):

@@ -5,20 +5,18 @@ import os
 import pickle
 import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from prade import DataError, Release
 from prade.core.execution import Execution, WorkersError
-from prade.data.public.public import open_mapped, save_mapped
+from prade.data.public.public import open_mapped
 from prade.estimating.levels import descent, group_fits
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.foundation import shared_foundation
-from prade.estimating.levels.group_fits import Made, batches_of, estimated
+from prade.estimating.levels.group_fits import Made
 from prade.planning.settings import Settings
 from prade.release.derived_files import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
 from worlds.many_places import PLACES, STATES, bits, public, release
@@ -64,17 +62,6 @@ def test_what_travels_is_small():
         assert len(pickle.dumps(made)) < 2_000
         parents = down.handed_on(level, parents)
     assert cells < 20
-
-
-def test_batches_are_of_one_parent_and_do_not_depend_on_the_workers():
-    down = Descent(RELEASE, PUBLIC)
-    parents = down.handed_on(1, down.handed_on(0, down.top))
-    batches = down.groups(2, parents).batches()
-    groups = [each.group for batch in batches for each in batch.groups]
-    assert groups == list(range(STATES * PLACES))
-    assert all(len({each.group // PLACES for each in batch.groups}) == 1 for batch in batches)
-    assert {len(batch.groups) for batch in batches} == {2}
-    assert len(batches_of(*[[None] * 5, [()] * 5])) == 5
 
 
 # ---------------------------------------------------------------- going on after a kill
@@ -237,18 +224,6 @@ def test_workers_may_run_in_another_folder(tmp_path, monkeypatch):
         assert bits(estimates_of(made, PUBLIC, execution=Execution(1, pool))) == bits(Estimates.of(made, PUBLIC))
 
 
-def test_mapped_rows_are_those_that_were_written(tmp_path):
-    save_mapped(PUBLIC, tmp_path / "support.arrow")
-    found = open_mapped(tmp_path / "support.arrow")
-    assert found.prior.weights.tobytes() == PUBLIC.prior.weights.tobytes()
-    assert all(np.array_equal(found.prior.codes[name], codes) for name, codes in PUBLIC.prior.codes.items())
-    assert np.array_equal(found.group, PUBLIC.group)
-    assert not any(array.flags.owndata for array in (found.prior.weights, found.group, *found.prior.codes.values()))
-    (tmp_path / "support.arrow").write_bytes((tmp_path / "support.arrow").read_bytes()[:500])
-    with pytest.raises(DataError, match="is damaged"):
-        open_mapped(tmp_path / "support.arrow")
-
-
 def test_workers_get_the_rows_of_a_thinned_table_only(tmp_path, processes):
     made, settings = release(tmp_path / "release"), Settings(support=400)
     seen = []
@@ -260,35 +235,3 @@ def test_workers_get_the_rows_of_a_thinned_table_only(tmp_path, processes):
     assert set(seen) == {len(estimates.support)}
     assert len(estimates.support) < len(PUBLIC)
     assert bits(estimates) == bits(Estimates.of(made, PUBLIC, settings))
-
-
-@pytest.mark.parametrize("own", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("support", [0, 400])
-def test_shares_of_priors_are_those_of_their_weights(own, support):
-    """Mixed from the parents' shares, as the weights are mixed from theirs: the same numbers without a pass."""
-    down = Descent(RELEASE, PUBLIC, Settings(own=own, support=support))
-    parents = down.top
-    for level in range(3):
-        found = down.groups(level, parents)
-        layout, foundation = found.layout, down.foundation
-        masses = found.priors.masses(found._parents_masses, foundation.support, layout)
-        for group in range(0, len(found), 7):
-            weights = found.priors.weights(group, foundation.weights(found._parent(group).ancestors))
-            np.testing.assert_allclose(masses[group], layout.masses_of(layout.collapsed(weights)), rtol=1e-12)
-        parents = down.handed_on(level, parents)
-    assert found.priors.recurs.any()
-    assert not found.priors.recurs.all()
-
-
-def test_groups_of_a_batch_share_a_prior_only_if_they_have_none_of_their_own():
-    down = Descent(RELEASE, PUBLIC)
-    found = down.groups(2, down.handed_on(1, down.handed_on(0, down.top)))
-    mine = sorted(np.flatnonzero(found.priors.parent_of == 0).tolist(), key=lambda group: group % 5)
-    recurs = found.priors.recurs[mine[:12]]
-    assert 0 < recurs[1:].sum() < len(recurs) - 1  # those with and without a prior of their own are mixed
-    batch = replace(found.batches()[0], groups=tuple(found.asked(group) for group in mine[:12]))
-    together = estimated(down.shared, found.method, batch)
-    for each, made in zip(batch.groups, together, strict=True):
-        (alone,) = estimated(down.shared, found.method, replace(batch, groups=(each,)))
-        assert np.array_equal(made.tilt.multipliers, alone.tilt.multipliers)
-        assert np.array_equal(made.masses, alone.masses)

@@ -6,15 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Ask, Column, DataError, Level, Release, Schema, Workload, WorkloadError
+from prade import Ask, Column, DataError, Level, Schema, Workload, WorkloadError
 from prade.core.execution import Execution
 from prade.data.public.public import Public
-from prade.estimating.levels.asked_rows import basis, counted, pieces_of, read_query, worst
-from prade.estimating.levels.cell_counts import cell_counts
 from prade.estimating.levels.distributions import kept_weights
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
-from prade.estimating.levels.statistics import MOST_VALUES, _distinct, spread
-from prade.planning.settings import Settings
+from prade.estimating.levels.statistics import spread
 from prade.queries.query import parse
 from prade.release.derived_files import WEIGHTS
 from worlds.plans import plan_of
@@ -115,17 +112,6 @@ def test_a_column_of_the_list_that_no_level_has_is_refused():
         Estimates.of(invented(plan), PUBLIC).answer("PLACE == 'p'")
 
 
-def test_combinations_of_one_cell_have_its_variance(estimates):
-    cells = PUBLIC.prior.codes["AGE"].astype(np.int64), 4
-    alone = cell_counts(estimates, "STATE", cells)
-    same = cell_counts(estimates, "STATE", cells, combined=np.eye(4))
-    np.testing.assert_allclose(same.variance, alone.variance, rtol=1e-6)
-    merged = cell_counts(estimates, "STATE", (np.where(cells[0] < 2, 0, 1), 1))
-    summed = cell_counts(estimates, "STATE", cells, combined=np.array([[1.0, 1.0, 0.0, 0.0]]))
-    np.testing.assert_allclose(summed.variance, merged.variance, rtol=0.2)  # covariances are made of a sample of rows
-    np.testing.assert_allclose(summed.counts, merged.counts)
-
-
 # ---------------------------------------------------------------- numbers
 
 
@@ -220,20 +206,6 @@ def test_spread_within_and_between_public_groups():
     assert between.tolist() == pytest.approx([0, 2, 0], rel=0.05)  # of two means, 2 apart: 1 + 1
 
 
-def test_many_distinct_numbers_are_rounded():
-    numbers = np.append(np.random.default_rng(0).normal(size=10_000), np.nan)
-    values, place = _distinct(numbers)
-    assert len(values) <= MOST_VALUES
-    assert np.abs(values[place] - numbers)[:-1].max() < 0.5
-    assert np.median(np.abs(values[place] - numbers)[:-1]) < 0.002
-
-
-def test_old_estimates_have_no_numbers(estimates):
-    old = Public(PUBLIC.prior, PUBLIC.groups, PUBLIC.group)
-    with pytest.raises(DataError, match=r"earlier version of prade .* run `prade estimate"):
-        Estimates(RELEASE, old, estimates.settings, estimates.levels).answer("mean(WAGE)")
-
-
 def test_a_number_inside_a_bin_gets_the_answers_at_the_edges(estimates):
     with pytest.raises(WorkloadError) as refused:
         estimates.answer("AGE >= 50 and SEX == 1", by="STATE")
@@ -271,17 +243,6 @@ def test_the_basis_of_tables_and_ratios(estimates):
     assert set(estimates.marginal(["AGE", "WORK"], by=["STATE", "PLACE"])["basis"].to_pylist()) == {"measured"}
     assert set(estimates.marginal(["AGE", "SEX"])["basis"].to_pylist()) == {"model"}
     assert estimates.answer("AGE >= 65", by="STATE", of="SEX == 1")["basis"].to_pylist() == ["measured"] * 2
-    assert worst(["measured", "model", "summed"]) == "model"
-
-
-def test_unions_of_measured_cells_count_as_measured():
-    ranges = Workload.queries(SCHEMA, ["AGE < 18", "AGE >= 18 and AGE < 65"])
-    plan = plan_of(SCHEMA, Level("STATE", ranges, total=1), groups=FIVE_PLACES)
-    assert basis(plan, "STATE", parse("AGE < 65", SCHEMA)) == "measured"
-    assert basis(plan, (), parse("AGE < 65", SCHEMA)) == "summed"
-    assert basis(plan, "STATE", parse("AGE < 40", SCHEMA)) == "model"
-    assert basis(plan, "STATE", parse("AGE >= 65", SCHEMA)) == "model"  # in no measured cell
-    assert basis(plan, "STATE", parse("AGE < 65 and SEX == 1", SCHEMA)) == "model"
 
 
 # ---------------------------------------------------------------- kept weights
@@ -339,25 +300,6 @@ def test_weights_that_do_not_belong_to_the_estimates_are_not_used(kept, damage, 
     assert [kept_estimates(kept).answer(text) for text in QUESTIONS] == expected
 
 
-def test_too_many_weights_are_not_kept(tmp_path, monkeypatch):
-    from prade.estimating.levels import distributions as module
-    from prade.release.release import Release
-
-    monkeypatch.setattr(module, "LARGEST_FILE", 4 * len(PUBLIC) * 5 - 1)
-    noisy = [list(answers) for answers in RELEASE.noisy]
-    release = Release.load(write_folder(tmp_path / "release", PLAN, noisy))
-    found = estimates_of(release, PUBLIC)
-    assert not (release.path / WEIGHTS).exists()
-    assert found.answer("SEX == 1")["count"][0].as_py() > 0
-
-
-def test_a_folder_without_weights_gets_them_by_answering_again(kept):
-    (kept.path / WEIGHTS).unlink()
-    (kept.path / "weights.json").unlink()
-    kept_estimates(kept).answer("SEX == 1")
-    assert kept_weights(kept, SHAPE) is not None
-
-
 @pytest.mark.parametrize("asked_between", [False, True])
 def test_estimates_that_were_replaced_neither_use_nor_write_the_weights_of_the_others(kept, asked_between):
     from prade.planning.settings import Settings
@@ -388,23 +330,7 @@ def test_estimates_that_are_replaced_while_weights_are_written_write_none(kept, 
     assert not (kept.path / "weights.json").exists()
 
 
-def test_pieces_hold_every_group_once(estimates):
-    query = read_query(estimates, "PLACE == 'p' or SEX == 1")
-    pieces = pieces_of(estimates, [query])
-    assert sum(piece.groups.astype(int) for piece in pieces).tolist() == [1] * 5
-    assert counted(estimates, (), pieces).counts[0, 0] == estimates.answer(query.text)["count"][0].as_py()
-
-
 # ---------------------------------------------------------------- numbers that must go together
-
-
-def test_estimates_answer_from_their_own_weights_after_others_were_kept(tmp_path):
-    release = Release(tmp_path, RELEASE.plan, RELEASE.noisy)
-    first = estimates_of(release, PUBLIC, Settings())
-    own = first.answer("AGE >= 65", by="STATE")["count"].to_pylist()
-    second = estimates_of(release, PUBLIC, Settings(smooth=False))
-    assert second.answer("AGE >= 65", by="STATE")["count"].to_pylist() != own
-    assert first.answer("AGE >= 65", by="STATE")["count"].to_pylist() == own
 
 
 def test_the_share_of_some_groups_is_as_uncertain_as_their_ratio(estimates):

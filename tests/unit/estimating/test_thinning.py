@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prade import EstimationError, Level, PradeError, Workload
+from prade import Level, Workload
 from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells, own_rows, thinned
 from prade.planning.settings import Settings
-from prade.sampling.table import sample_groups
 from worlds.plans import plan_of
 from worlds.releases import counted
 from worlds.survey import FIVE_PLACES, SCHEMA
@@ -69,12 +68,6 @@ def test_the_rows_are_distinct_public_rows_and_as_many_as_were_asked_for():
     assert support.public.prior.weights.sum() == pytest.approx(1.0)
 
 
-def test_the_same_rows_give_the_same_support():
-    one, other = (thinned(public_of(people(0)), ONES.parts, 500) for _ in range(2))
-    assert np.array_equal(one.rows, other.rows)
-    assert np.array_equal(one.public.prior.weights, other.public.prior.weights)
-
-
 def test_weights_stand_for_the_rows_that_are_left_out():
     """Over many tables, the mean of a cell's thinned mass is its mass: common cells, rare ones, groups."""
     found = []
@@ -122,27 +115,6 @@ def test_rows_of_small_recurring_groups_are_all_kept_with_their_weights():
     np.testing.assert_allclose(whole[mine], public.prior.weights[mine], rtol=1e-12)
 
 
-def test_large_recurring_groups_keep_a_quarter_of_the_number():
-    public, mine, own = recurring(("p", "v", "w"))
-    support = thinned(public, ONES.parts, 400, own)
-    # by chance alone a third of 400 rows
-    assert 0.25 * 400 <= mine[support.rows].sum() < 0.5 * 400
-    public, mine, own = recurring(("p", *"abcdefg"))
-    support = thinned(public, ONES.parts, 400, own)
-    assert mine[support.rows].sum() >= 0.25 * 400 - 1
-
-
-def test_where_all_groups_recur_the_table_is_taken_whole():
-    public = public_of(people(6, places=("p", "q")))
-    plan = plan_of(SCHEMA, Level("PLACE", ONES), groups={"STATE": [1, 2], "PLACE": ["p", "q"]}, budget=2)
-    many = {"PLACE": [f"{k}" for k in range(400)], "STATE": [1] * 400}
-    table = people(7)
-    table["PLACE"] = (np.arange(ROWS) % 400).astype(str)
-    small = plan_of(SCHEMA, Level("PLACE", ONES), groups=many, budget=2)
-    assert thinned(public_of(table), ONES.parts, 1_000, own_rows(public_of(table), small.groupings)).rows is None
-    assert thinned(public, ONES.parts, 1_000, own_rows(public, plan.groupings)).rows is not None
-
-
 def test_a_table_that_is_small_enough_is_taken_whole():
     for number in (ROWS * 2 // 3 + 1, ROWS, 10 * ROWS):
         support = thinned(PUBLIC, ONES.parts, number)
@@ -167,12 +139,6 @@ def test_settings_say_whether_to_thin(settings, thins):
     support = cells.support(settings, ONES.parts, plan.groupings)
     assert (support.rows is not None) == thins
     assert cells.support(settings, ONES.parts, plan.groupings) is support
-
-
-@pytest.mark.parametrize("support", [-1, 1.5, True, "all"])
-def test_a_support_that_is_no_number_of_rows_is_refused(support):
-    with pytest.raises(EstimationError, match="give a number of public rows, or 0 for all of them"):
-        Settings(support=support)
 
 
 # ---------------------------------------------------------------- estimates on it
@@ -230,15 +196,6 @@ def test_a_release_folder_brings_a_thinned_estimate_back(tmp_path):
     assert made.kept_weights.shape == (600, 5)
 
 
-def test_drawn_rows_are_rows_of_the_support(both):
-    _, some = both
-    drawn, group = sample_groups(some, 1)
-    known = {tuple(row) for row in np.stack(list(some.support.public.prior.codes.values()), axis=1).tolist()}
-    rows = np.stack([drawn.codes[name] for name in some.support.public.prior.codes], axis=1)
-    assert {tuple(row) for row in rows.tolist()} <= known
-    assert np.array_equal(np.bincount(group), some.totals)
-
-
 def test_threads_do_not_matter_on_a_support():
     release = release_of(3)
     one, three = (
@@ -246,8 +203,3 @@ def test_threads_do_not_matter_on_a_support():
     )
     for group in range(5):
         assert np.array_equal(one.weights(1, group), three.weights(1, group))
-
-
-def test_an_empty_table_is_still_refused():
-    with pytest.raises(PradeError):
-        thinned(PUBLIC.take(np.arange(0)), ONES.parts, 10)

@@ -65,7 +65,7 @@ class NewRows:
     group: Ints
     weights: Floats
 
-    def kept(self, wanted: Flags) -> NewRows:
+    def some(self, wanted: Flags) -> NewRows:
         """Some of the rows."""
         codes, numbers = ({name: each[wanted] for name, each in of.items()} for of in (self.codes, self.numbers))
         return NewRows(codes, numbers, self.group[wanted], self.weights[wanted])
@@ -78,8 +78,8 @@ def is_small(schema: Schema) -> bool:
 
 def with_extra(public: Public, share: float, rules: Sequence[ParsedRule]) -> Public:
     """The public table and, with this share of the weight, the rest of its domain if that is small, or crossings."""
-    made = _rest_of_domain(public) if is_small(public.prior.schema) else _crossings(public)
-    return _joined(public, _obeying(made, rules), share)
+    new = _rest_of_domain(public) if is_small(public.prior.schema) else _crossings(public)
+    return _joined(public, _obeying(new, rules), share)
 
 
 def with_shown(public: Public, shown: Sequence[ShownCell], rules: Sequence[ParsedRule]) -> Public:
@@ -91,21 +91,18 @@ def with_shown(public: Public, shown: Sequence[ShownCell], rules: Sequence[Parse
     information = _information(public)
     wanted = [max(FEWEST_OF_CELL, ROWS_PER_ROW * cell.share * len(public)) for cell in shown]
     fitting = min(1.0, MOST_OF_CELLS / sum(wanted))
-    made, of_part = list[NewRows](), dict[object, float]()
-    for cell, number in zip(shown, (math.ceil(fitting * each) for each in wanted), strict=True):
-        rows = _obeying(_in_cell(public, cell, number, information), rules)
-        if len(rows.weights):
-            made.append(replace(rows, weights=np.full(len(rows.weights), cell.share / len(rows.weights))))
+    new, of_part = list[NewRows](), dict[object, float]()
+    for cell, number in zip(shown, wanted, strict=True):
+        rows = _obeying(_in_cell(public, cell, math.ceil(fitting * number), information), rules)
+        if size := len(rows.weights):
+            new.append(replace(rows, weights=np.full(size, cell.share / size)))
             of_part[cell.part] = of_part.get(cell.part, 0.0) + cell.share
-    if not made:
-        return public
-    return _joined(public, reduce(_and, made), min(max(of_part.values()), MOST_SHOWN))
+    return _joined(public, reduce(_and, new), min(max(of_part.values()), MOST_SHOWN)) if new else public
 
 
 def _joined(public: Public, new: NewRows, share: float) -> Public:
     """The public table with new rows after its own, which have this share of the weight."""
-    total = float(new.weights.sum())
-    if not len(new.weights) or total <= 0:
+    if (total := float(new.weights.sum())) <= 0:
         return public
     prior = public.prior
     codes = {name: np.concatenate([code, new.codes[name].astype(code.dtype)]) for name, code in prior.codes.items()}
@@ -125,9 +122,7 @@ def _and(one: NewRows, other: NewRows) -> NewRows:
 
 
 def _obeying(new: NewRows, rules: Sequence[ParsedRule]) -> NewRows:
-    if not rules:
-        return new
-    return new.kept(np.logical_and.reduce([rule.obeyed(new.codes) for rule in rules]))
+    return new.some(np.logical_and.reduce([rule.obeyed(new.codes) for rule in rules])) if rules else new
 
 
 # ---------------------------------------------------------------------- the rest of a small domain
@@ -194,27 +189,21 @@ def _crossings(public: Public) -> NewRows:
         return _copies(public, np.empty(0, np.int64), {})
     each = max(1, min(MOST_CROSSED, len(public)) // len(links))
     generator = np.random.default_rng(SEED)
-    made = []
+    crossings = []
     for k, (known, _) in enumerate(links):
         name = information.columns[known]
         one = systematic(prior.weights, each, (k + 0.5) / len(links))
         index = RowIndex([prior.codes[name]], [prior.schema.size(name)])
         first, stop = index.runs([prior.codes[name][one]])
         place = drawn_in_runs(np.cumsum(prior.weights[index.order]), first, stop, generator.random(each))
-        beyond = _beyond(links, k, len(information.columns))
-        other = {information.columns[c]: index.order[place].astype(np.int64) for c in beyond}
-        made.append(_copies(public, one, other))
-    crossed = reduce(_and, made)
-    return crossed.kept(_new(public, crossed))
-
-
-def _beyond(links: Sequence[tuple[int, int]], cut: int, columns: int) -> list[int]:
-    """The columns on the far side of a link."""
-    far = np.zeros(columns, np.bool_)
-    far[links[cut][1]] = True
-    for known, new in links[cut + 1 :]:  # a column comes after the one that it is linked to
-        far[new] = far[known]
-    return np.flatnonzero(far).tolist()
+        far = {links[k][1]}  # the columns on the far side of the link
+        for near, beyond in links[k + 1 :]:  # a column comes after the one that it is linked to
+            if near in far:
+                far.add(beyond)
+        other = {information.columns[c]: index.order[place].astype(np.int64) for c in far}
+        crossings.append(_copies(public, one, other))
+    crossed = reduce(_and, crossings)
+    return crossed.some(_new(public, crossed))
 
 
 def _copies(public: Public, rows: Ints, others: Mapping[str, Ints]) -> NewRows:
@@ -226,11 +215,8 @@ def _copies(public: Public, rows: Ints, others: Mapping[str, Ints]) -> NewRows:
 
 def _new(public: Public, rows: NewRows) -> Flags:
     """Which rows are like no public row and like no row before them."""
-    columns = [np.concatenate([code, rows.codes[name]]) for name, code in public.prior.codes.items()]
-    first, _ = distinct_rows(columns)
-    new = np.zeros(len(columns[0]), np.bool_)
-    new[first] = True
-    return new[len(public) :]
+    first, _ = distinct_rows([np.concatenate([code, rows.codes[n]]) for n, code in public.prior.codes.items()])
+    return np.isin(np.arange(len(public), len(public) + len(rows.weights)), first)
 
 
 # ---------------------------------------------------------------------- shown cells
@@ -238,7 +224,7 @@ def _new(public: Public, rows: NewRows) -> Flags:
 
 def _in_cell(public: Public, shown: ShownCell, number: int, information: Information) -> NewRows:
     """Rows in a cell; all have the same weight."""
-    prior, part = public.prior, shown.part
+    part = shown.part
     wanted = dict(zip(part.columns, (int(code) for code in np.unravel_index(shown.cell, part.sizes)), strict=True))
     donors = {name: _donors(public, name, code, number) for name, code in wanted.items()}
     linked = information.nats[[information.index(name) for name in part.columns]]
@@ -253,8 +239,7 @@ def _in_cell(public: Public, shown: ShownCell, number: int, information: Informa
             codes[name] = np.full(number, code).astype(codes[name].dtype)
             if name in numbers:
                 numbers[name] = np.full(number, _typical_numbers(public, name)[code])
-    assert prior.columns == information.columns
-    return NewRows(codes, numbers, rows.group, rows.weights)
+    return replace(rows, codes=codes, numbers=numbers)
 
 
 def _donors(public: Public, name: str, code: int, number: int) -> Ints:
@@ -293,8 +278,7 @@ class ShownCell:
     halvings: int
 
     @property
-    def share(self) -> float:
-        """The share of all rows."""
+    def share(self) -> float:  # of all rows
         return float(0.5**self.halvings)
 
 
@@ -303,11 +287,9 @@ def shown_cells(release: Release, absent_in: Callable[[Part], Flags]) -> tuple[S
 
     `absent_in(part)` says which cells of a part no public row is in. Cells that the rules forbid are not shown.
     """
-    plan, found = release.plan, list[ShownCell]()
-    measured = dict.fromkeys(
-        part for each in plan.questions if not each.is_total for part in each.parts if isinstance(part, Marginal)
-    )
-    absent = {part: absent_in(part) for part in measured}
+    plan, cells = release.plan, list[ShownCell]()
+    parts = [part for each in plan.questions if not each.is_total for part in each.parts]
+    absent = {part: absent_in(part) for part in parts if isinstance(part, Marginal)}
     absent = {part: each for part, each in absent.items() if each.any()}
     if not absent:
         return ()
@@ -326,8 +308,8 @@ def shown_cells(release: Release, absent_in: Callable[[Part], Flags]) -> tuple[S
             shown &= possible_cells(part, plan.invariants, plan.schema)
         for cell in np.flatnonzero(shown).tolist():
             share = min(float(estimate[cell]) / rows, LARGEST_SHARE)
-            found.append(ShownCell(part, cell, round(-math.log2(share))))
-    return tuple(found)
+            cells.append(ShownCell(part, cell, round(-math.log2(share))))
+    return tuple(cells)
 
 
 def _in_groups(answers: RawAnswers, part: Part, law: NoiseLaw, chance: float) -> Floats:

@@ -23,25 +23,19 @@ if TYPE_CHECKING:
     from prade.planning.plan import Plan
 
 
-def count_table(found: CellCounts, basis: Basis, cells: Mapping[str, Any] | None = None) -> pa.Table:
+def count_table(counts: CellCounts, basis: Basis, cells: Mapping[str, Any] | None = None) -> pa.Table:
     """Counts of cells: one row per group and cell. `cells` has the columns that tell a group's cells apart."""
-    size = found.counts.shape[1]
-    columns = {
-        "count": found.counts.ravel(),
-        "share": found.shares.ravel(),
-        "sd": found.sd.ravel(),
-        "low": found.low.ravel(),
-        "high": found.high.ravel(),
-    }
-    return _table(found.grouping, size, cells or {}, columns, basis)
+    figures = {"count": counts.counts, "share": counts.shares, "sd": counts.sd, "low": counts.low, "high": counts.high}
+    columns = {name: each.ravel() for name, each in figures.items()}
+    return _table(counts.grouping, counts.counts.shape[1], cells or {}, columns, basis)
 
 
-def value_table(found: Values, basis: Basis, column: Column | None = None) -> pa.Table:
+def value_table(values: Values, basis: Basis, column: Column | None = None) -> pa.Table:
     """One value per group; nulls where there are no rows to take it from. Values of a column of dates are dates."""
-    columns: dict[str, Any] = {"value": found.value, "sd": found.sd, "low": found.low, "high": found.high}
+    columns: dict[str, Any] = {name: getattr(values, name) for name in ("value", "sd", "low", "high")}
     if column is not None and column.dates:
         columns |= {name: [_date(day) for day in columns[name].tolist()] for name in ("value", "low", "high")}
-    return _table(found.grouping, 1, {}, columns, basis)
+    return _table(values.grouping, 1, {}, columns, basis)
 
 
 def cell_columns(columns: Sequence[Column], *, missing: bool = True) -> dict[str, pa.Array]:
@@ -55,32 +49,30 @@ def cell_columns(columns: Sequence[Column], *, missing: bool = True) -> dict[str
 
     sizes = [column.size if missing else column.present for column in columns]
     codes = np.indices(sizes).reshape(len(sizes), -1)
-    found: dict[str, pa.Array] = {}
+    _need_distinct([name for column in columns for name in _names(column)])
+    cells: dict[str, pa.Array] = {}
     for column, code in zip(columns, codes, strict=True):
-        if column.numeric:
-            listed = _bounds(column)
-            if taken := [name for name in listed if name in found or name in (each.name for each in columns)]:
-                raise DataError(f"the table would have two columns {taken[0]!r}: rename the column of that name")
-        else:
-            listed = {column.name: pa.array([*column.values, *[None] * column.missing], column.domain.natural_type())}
-        found |= {name: values.take(pa.array(code)) for name, values in listed.items()}
-    return found
+        listed = {column.name: pa.array([*column.values, *[None] * column.missing], column.domain.natural_type())}
+        for name, values in (_bounds(column) if column.numeric else listed).items():
+            cells[name] = values.take(pa.array(code))
+    return cells
+
+
+def _need_distinct(names: Sequence[str]) -> None:
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise DataError(f"the table of answers would have two columns {name!r}: rename the column of that name")
 
 
 def _bounds(column: Column) -> dict[str, pa.Array]:
     import pyarrow as pa
 
-    starts = [column.min, *column.cuts, *[None] * column.missing]
-    stops = [*column.cuts, column.max, *[None] * column.missing]
-    pairs = {f"{column.name}_from": starts, f"{column.name}_to": stops}
+    missing = [None] * column.missing
     whole = column.integer and all(edge.is_integer() for edge in column.cuts)
     kind = column.domain.natural_type() if whole else pa.float64()
-    if column.dates:
-        return {name: pa.array([_date(day) for day in days], kind) for name, days in pairs.items()}
-    return {
-        name: pa.array([None if edge is None else int(edge) if whole else edge for edge in edges], kind)
-        for name, edges in pairs.items()
-    }
+    plain = _date if column.dates else lambda edge: int(edge) if whole and edge is not None else edge
+    bounds = [column.min, *column.cuts, *missing], [*column.cuts, column.max, *missing]
+    return {name: pa.array(map(plain, edges), kind) for name, edges in zip(_names(column), bounds, strict=True)}
 
 
 def _date(day: float | None) -> datetime.date | None:
@@ -93,10 +85,7 @@ def _table(
     import pyarrow as pa
 
     number = len(grouping) * size
-    taken = {*figures, "basis"} & {*grouping.by, *cells}
-    if taken or {*grouping.by} & {*cells}:
-        name = min(taken or {*grouping.by} & {*cells})
-        raise DataError(f"the table of answers would have two columns {name!r}: rename the column of that name")
+    _need_distinct([*grouping.by, *cells, *figures, "basis"])
     columns: dict[str, Any] = {
         name: pa.array([values[k] for values in grouping.values for _ in range(size)])
         for k, name in enumerate(grouping.by)
@@ -128,8 +117,7 @@ def with_labels(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
 
     for column in columns:
         texts, name = _texts(table, column), f"{column.name}_label"
-        if name in table.column_names:
-            raise DataError(f"the table of answers would have two columns {name!r}: rename the column of that name")
+        _need_distinct([*table.column_names, name])
         table = table.add_column(table.column_names.index(_names(column)[-1]) + 1, name, pa.array(texts, pa.string()))
     return table
 
@@ -145,10 +133,9 @@ def for_readers(table: pa.Table, columns: Sequence[Column], taken: Collection[st
         first, *others = _names(column)
         labelled = column.numeric or column.labels
         cells = pa.array(_texts(table, column), pa.string()) if labelled else table[first]
-        kept = table.drop_columns(others)
-        place = kept.column_names.index(first)
-        title = column.heading
-        table = kept.set_column(place, column.name if title in (*kept.column_names, *taken) else title, cells)
+        table = table.drop_columns(others)
+        title = column.name if column.heading in (*table.column_names, *taken) else column.heading
+        table = table.set_column(table.column_names.index(first), title, cells)
     return table
 
 

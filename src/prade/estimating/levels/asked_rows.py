@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
-from prade.core.errors import DataError, WorkloadError, names_of
+from prade.core.errors import WorkloadError, names_of
 from prade.data.declare.numeric import OffEdge
 from prade.data.declare.schema import Schema
 from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_known
@@ -56,8 +56,8 @@ def read_query(estimates: Distributions, text: str) -> Query:
     except OffEdge as off:
         answers = []
         for query in bracketing(text, schema):
-            found = counted(estimates, (), pieces_of(estimates, [query]))
-            low, count, high = found.low[0, 0], found.counts[0, 0], found.high[0, 0]
+            rows = counted(estimates, (), pieces_of(estimates, [query]))
+            low, count, high = rows.low[0, 0], rows.counts[0, 0], rows.high[0, 0]
             answers.append(f"{query.text}: {count:,.0f} rows in all ({low:,.0f} to {high:,.0f})")
         if not answers:
             raise
@@ -108,13 +108,11 @@ def counted(
 
     The errors of different pieces are taken to be the same error, which is the safe side.
     """
-    plan, found = estimates.plan, []
+    each = []
     for piece, cells in zip(pieces, asked or [(np.where(each.rows[0], 0, 1), 1) for each in pieces], strict=True):
         counts = cell_counts(estimates, by, cells, chosen=piece.groups, combined=combined, threads=threads)
-        if asked is None:
-            counts = counts.limited_to(_possible(piece.left[0], plan))
-        found.append(counts)
-    return reduce(_together, found)
+        each.append(counts if asked is not None else counts.limited_to(_possible(piece.left[0], estimates.plan)))
+    return reduce(_together, each)
 
 
 def _possible(left: Expression | bool, plan: Plan) -> Flags:
@@ -137,21 +135,11 @@ def _together(one: CellCounts, other: CellCounts) -> CellCounts:
 
 
 def basis_of(plan: Plan, by: str | Sequence[str], pieces: Sequence[Piece]) -> Basis:
-    """What the counts of the pieces' queries are based on; the number of all rows of a group is always counted."""
+    """The basis of the piece that was counted least directly; the number of all rows of a group is always counted."""
     some = any(piece.groups is not None for piece in pieces)
     left = [each for piece in pieces for each in piece.left]
     words = [basis(plan, by, Query(each), some_groups=some) for each in left if not isinstance(each, bool)]
-    return worst(words or ["summed" if some else "measured"])
-
-
-def need_numbers(estimates: Distributions, column: str) -> Floats:
-    """Every public row's number in a numeric column."""
-    if column not in estimates.public.numbers:
-        raise DataError(
-            f"the folder's estimates were made by an earlier version of prade and do not have the numbers of {column}: "
-            f"run `prade estimate {estimates.release.path}` again, which spends nothing"
-        )
-    return estimates.public.numbers[column]
+    return max(words or ["summed" if some else "measured"], key=("measured", "summed", "model").index)
 
 
 # ---------------------------------------------------------------------- what an interval is based on, in one word
@@ -172,23 +160,14 @@ def basis(plan: Plan, by: str | Sequence[str], asked: Query | Part, *, some_grou
 
     With `some_groups`, the rows that are counted are those of some groups of the last level, as in "STATE == 36".
     """
-    level = plan.groups.level(names_of(by))
-    found: Basis = "model"
+    level, summed = plan.groups.level(names_of(by)), False
     for number, grouping in enumerate(plan.groupings):
         parts = [part for question in plan.questions if question.level == number for part in question.parts]
-        if not any(_decides(plan, part, asked) for part in parts):
-            continue
-        if _same(grouping.number, level.number) and not some_groups:
-            return "measured"
-        if _refines(grouping.number, level.number) and (not some_groups or number == len(plan.groupings) - 1):
-            found = "summed"
-    return found
-
-
-def worst(words: Sequence[Basis]) -> Basis:
-    """The basis of what is made of several answers: that of the one that was counted least directly."""
-    order: tuple[Basis, ...] = ("measured", "summed", "model")
-    return max(words, key=order.index)
+        if any(_decides(plan, part, asked) for part in parts) and _refines(grouping.number, level.number):
+            if not some_groups and _refines(level.number, grouping.number):
+                return "measured"
+            summed |= not some_groups or number == len(plan.groupings) - 1
+    return "summed" if summed else "model"
 
 
 def _decides(plan: Plan, part: Part, asked: Query | Part) -> bool:
@@ -213,10 +192,6 @@ def _constant_in(inside: Flags, cells: Ints, size: int) -> bool:
     all_of, some_of = np.bincount(cells, minlength=size + 1), np.bincount(cells[inside], minlength=size + 1)
     whole = ((some_of == 0) | (some_of == all_of))[:size]
     return bool(whole.all()) and int(some_of[size]) == 0
-
-
-def _same(one: Ints, other: Ints) -> bool:
-    return _refines(one, other) and _refines(other, one)
 
 
 def _refines(finer: Ints, coarser: Ints) -> bool:

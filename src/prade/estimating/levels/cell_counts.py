@@ -15,7 +15,6 @@ from prade.data.declare.groups import Grouping
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars import Errors, errors
-from prade.estimating.levels.foundation import GroupPriors
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.totals import FEWEST_ROWS, added_up, leverage, variance_of_sums
 
@@ -58,34 +57,25 @@ class CellCounts:
     share_variance_by_rows: Floats | float = 0.0  # the same for shares, times the rows' square; 0 if it is next to none
 
     @property
-    def shares(self) -> Floats:
-        """The counts as shares of the group's rows."""
+    def shares(self) -> Floats:  # of the group's rows
         return np.asarray(self.counts / self._whole)
 
     @property
-    def sd(self) -> Floats:
-        """Standard deviations of the shares."""
+    def sd(self) -> Floats:  # of the shares
         return np.asarray(np.sqrt(self.variance + self.share_variance_by_rows) / self._whole)
 
     @property
-    def count_sd(self) -> Floats:
-        """Standard deviations of the counts."""
-        return np.asarray(np.sqrt(self.variance + self.variance_by_rows))
-
-    @property
-    def low(self) -> Floats:
-        """Lower ends of the counts' 95 % intervals."""
+    def low(self) -> Floats:  # end of the counts' 95 % intervals
         return self._interval[0]
 
     @property
     def high(self) -> Floats:
-        """Upper ends of the counts' 95 % intervals."""
         return self._interval[1]
 
     @property
     def _interval(self) -> tuple[Floats, Floats]:
         _, most = interval(self.rows, np.sqrt(self.rows_variance))
-        return interval(self.counts, self.count_sd, 0.0, most[:, None])
+        return interval(self.counts, np.sqrt(self.variance + self.variance_by_rows), 0.0, most[:, None])
 
     def limited_to(self, possible: Flags) -> CellCounts:
         """The same counts, where only some cells are possible: the others are empty for certain."""
@@ -192,13 +182,7 @@ def sum_variances(
     while True:
         if level not in kept:
             kept[level] = errors(estimates, level, asked, combined)
-        here = _Level(
-            estimates.priors[level],
-            kept[level],
-            _rows(estimates, level),
-            0 if level == 0 else len(estimates.levels[level - 1].totals),
-            estimates.benchmarked,
-        )
+        here = _Level(estimates, level, kept[level])
         here.add_to(total, terms)
         if level == 0:
             if limits is not None:
@@ -233,17 +217,6 @@ class _Terms:
     group: Ints
     times: Floats  # [terms, cells]
 
-    def add_independent(self, total: Floats, variance: Floats) -> None:
-        """Add the variances of independent errors of these variances, [groups, cells]."""
-        np.add.at(total, self.of_sum, self.times**2 * variance[self.group])
-
-    def add_common(self, total: Floats, variance: Floats, mine: Flags) -> None:
-        """Add the variance of an error that all groups in `mine` have in common, up to its variance in each."""
-        chosen, summed = mine[self.group], np.zeros_like(total)
-        deviation = np.sqrt(variance[self.group[chosen]])
-        np.add.at(summed, self.of_sum[chosen], self.times[chosen] * deviation)
-        total += summed**2
-
     def collected(self, key: Ints, n_keys: int, factor: Floats) -> _Terms:
         """The terms of each sum added up by the key of their group, times a factor [groups, cells]: group -> key."""
         pairs, pair = np.unique(self.of_sum * n_keys + key[self.group], return_inverse=True)
@@ -255,28 +228,31 @@ class _Terms:
 class _Level:
     """How the errors of one level's groups are correlated."""
 
-    def __init__(self, priors: GroupPriors, known: Errors, rows: Floats, n_parents: int, benchmarked: bool) -> None:
-        self.priors = priors
-        self.n_parents = n_parents
+    def __init__(self, estimates: Distributions, level: int, known: Errors) -> None:
+        self.priors = priors = estimates.priors[level]
+        self.n_parents = len(estimates.levels[level - 1].totals) if level else 0
         self.own, left = known.variance, known.left  # variance of d_g, and what the prior's error is of it
         self.inherited = np.ones_like(left)  # l_g
-        if n_parents and benchmarked:
-            unknown = 1 - leverage(rows, known.variance, priors.parent_of, n_parents)
+        if level and estimates.benchmarked:
+            unknown = 1 - leverage(_rows(estimates, level), known.variance, priors.parent_of, self.n_parents)
             self.own, left = self.own * unknown, left * unknown
-        elif n_parents:
+        elif level:
             self.inherited = np.sqrt(np.where(priors.recurs[:, None], 0.0, known.left / known.prior))
-        self.common = np.zeros_like(left) if n_parents else known.shared * left
+        self.common = np.zeros_like(left) if level else known.shared * left
         self.family = np.where(priors.recurs[:, None], left - self.common, 0.0)
 
     def add_to(self, total: Floats, terms: _Terms) -> None:
         """Add to the sums' variances all that is not inherited."""
-        recurs = self.priors.recurs
-        terms.add_independent(total, self.own - self.common - self.family)
+        recurs, independent = self.priors.recurs, self.own - self.common - self.family
+        np.add.at(total, terms.of_sum, terms.times**2 * independent[terms.group])
         family_of = np.where(recurs, self.priors.recurring.of_group, np.arange(len(recurs)))
         families = terms.collected(family_of, len(recurs), np.sqrt(np.maximum(self.family, 0.0)))
         np.add.at(total, families.of_sum, families.times**2)
-        for alike in (recurs, ~recurs):
-            terms.add_common(total, self.common, alike)
+        for alike in (recurs, ~recurs):  # up to its variance in each, they have this error in common
+            chosen, summed = alike[terms.group], np.zeros_like(total)
+            deviation = np.sqrt(self.common[terms.group[chosen]])
+            np.add.at(summed, terms.of_sum[chosen], terms.times[chosen] * deviation)
+            total += summed**2
 
     def inherited_by(self, terms: _Terms) -> _Terms:
         """The terms of the parents' errors."""
@@ -312,7 +288,7 @@ def direct_variances(
     With `combined`, [combinations, cells], both are of linear combinations of the cells of the one part that is asked.
     """
     answers, schema, codes = estimates.answers[level], estimates.plan.schema, estimates.public.prior.codes
-    found, n_sums = [], len(counts)
+    both, n_sums = [], len(counts)
     sum_of = np.minimum(sum_of, n_sums)
     some = np.linspace(0, len(estimates.public) - 1, LOOKED_AT).astype(np.int64)
     few = {name: code[some] for name, code in codes.items()}
@@ -327,8 +303,8 @@ def direct_variances(
             into = _whole_cells(part.cells(schema, codes), part.n_cells, cells, size)
             if into is not None and (told := noise * float((into < size).sum())) < least:
                 best, least = _summed(answers, number, into, size, sum_of, n_sums + 1)[:, :n_sums], told
-        found.append(best)
-    direct, variance = np.concatenate(found, axis=2)
+        both.append(best)
+    direct, variance = np.concatenate(both, axis=2)
     if combined is not None:
         direct, variance = direct @ combined.T, variance @ combined.T**2
     return np.where(np.isnan(direct), np.inf, variance + (direct - counts) ** 2)
@@ -338,11 +314,6 @@ def _cells_in(part: NDArray[Any], n_cells: int, cells: NDArray[Any], size: int) 
     """The cell of the question, or `size` for none, that each cell of a part lies in; None if one lies in several.
 
     Both are given by the cells of the same rows. A cell without rows is in none.
-
-    >>> _cells_in(np.array([0, 1, 2, 2]), 4, np.array([1, 0, 0, 0]), 1)
-    array([1, 0, 0, 1])
-    >>> _cells_in(np.array([0, 1, 2, 2]), 4, np.array([1, 0, 0, 1]), 1) is None
-    True
     """
     into = np.full(n_cells + 1, size)
     into[part] = cells
@@ -353,11 +324,6 @@ def _whole_cells(part: NDArray[Any], n_cells: int, cells: NDArray[Any], size: in
     """As `_cells_in`; None also if a cell without rows may be part of the question: private rows may well be in it.
 
     Only a question about the part's own cells, one by one, is known not to have it.
-
-    >>> _whole_cells(np.array([0, 1, 1]), 3, np.array([1, 0, 0]), 1) is None
-    True
-    >>> _whole_cells(np.array([0, 1, 1]), 3, np.array([0, 1, 1]), 3)
-    array([0, 1, 3])
     """
     into = _cells_in(part, n_cells, cells, size)
     if into is None or (size == n_cells and np.array_equal(part, cells)):

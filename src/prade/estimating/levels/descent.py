@@ -28,6 +28,7 @@ from prade.data.public.public import Public
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
 from prade.estimating.levels.answers import raw_answers
+from prade.estimating.levels.distributions import LevelEstimates
 from prade.estimating.levels.foundation import Foundation, Tilt, opened_foundation, shared_foundation
 from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method, batches_of, estimated, fitted
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, RowsFromTables, reachable_shares
@@ -37,7 +38,6 @@ from prade.estimating.levels.totals import (
     adding_up,
     benchmarked,
     estimated_totals,
-    estimated_totals_variance,
     parts_of_parents,
     with_published,
 )
@@ -61,7 +61,7 @@ PAPERS: dict[str, Estimator] = {"ide": IDE(), "two-stage": TwoStage()}
 
 @dataclass(frozen=True, eq=False)
 class Parent:
-    """What children start from: the number of rows, and `followed` of `GroupEstimate`.
+    """What children start from: the number of rows, and `LevelGroups.followed_cells` by part.
 
     `masses` are the shares of the cells that the children are estimated from, and `ancestors` the tilts of the group
     and of all above it. Without both, it is the public table.
@@ -75,27 +75,18 @@ class Parent:
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """A group's number, its number of rows, and its distribution.
-
-    `fitted`, `excess` and `apart` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how
-    much of a change in a raw answer goes into the smoothed one, for the cells of each part; raw answers have none.
-    """
+    """A group's number, its number of rows, and its distribution."""
 
     group: int
     total: float
     estimate: Estimate
-    fitted: Floats | None = None
-    excess: Floats | None = None
-    apart: Floats | None = None
-    followed: Mapping[Part, Floats] = field(default_factory=dict)
 
 
 class Descent:
     """A release's noisy counts turned into estimates, level by level.
 
-    `estimator` takes the raw answers; by default it is the one in the settings. `rough` is for rehearsals: few steps of
-    `MAP`, and nothing that only error bars need. `cells` is what other descents on the same public table share. An
-    executor makes estimates elsewhere, if `share` has written what its workers need.
+    `rough` is for rehearsals: few steps of `MAP`, and nothing that only error bars need. `cells` is what other descents
+    on the same public table share. An executor makes estimates elsewhere, if `share` has written what its workers need.
     """
 
     def __init__(
@@ -104,19 +95,17 @@ class Descent:
         public: Public,
         settings: Settings | None = None,
         *,
-        estimator: Estimator | None = None,
         rough: bool = False,
-        seed: int = 0,
         cells: PublicCells | None = None,
         execution: Execution = Execution(),
     ) -> None:
         self.release = release
         self.plan = release.plan
         self.settings = settings or Settings()
-        self.estimator = estimator or PAPERS.get(self.settings.estimator)
+        self.estimator = PAPERS.get(self.settings.estimator)
         self.rough = rough
         self.execution = execution
-        self.cells = (cells or PublicCells(public, seed)).with_added(release, self.settings)
+        self.cells = (cells or PublicCells(public)).with_added(release, self.settings)
         self.public = self.cells.public
         self.foundation = Foundation.of(self.plan, self.cells, self.settings)
         self.shared = Shared(self.foundation, opened_foundation)
@@ -130,10 +119,6 @@ class Descent:
     def top(self) -> list[Parent]:
         """What the first level starts from: the public table."""
         return [Parent()]
-
-    def estimates(self) -> Iterator[GroupEstimate]:
-        """The estimates of the last level's groups, in order."""
-        return self.map(lambda each: each)
 
     def map(self, task: Callable[[GroupEstimate], Result], groups: range | None = None) -> Iterator[Result]:
         """task(estimate) for the groups of the last level, in order, several at a time; estimates are not kept.
@@ -160,8 +145,12 @@ class Descent:
     ) -> Iterator[Result]:
         """task(estimate) for the wanted groups of a level, given what its parents hand on, in threads."""
         found = self.groups(level, parents)
-        wanted = range(len(found)) if groups is None else groups
-        return several(_alone(lambda group: task(found.estimate(group))), wanted, self.execution.threads)
+
+        def alone(group: int) -> Result:
+            with single_threaded_blas():  # the order of sums must not depend on what else runs
+                return task(found.estimate(group))
+
+        return several(alone, range(len(found)) if groups is None else groups, self.execution.threads)
 
     def groups(self, level: int, parents: Sequence[Parent]) -> LevelGroups:
         """The groups of a level with their smoothed answers, given what their parents hand on."""
@@ -179,16 +168,6 @@ class Descent:
         found = self.groups(level, parents)
         made = {each.tilt.group: each for batch in self.made(found) for each in batch}
         return [found.handed_on(made[group]) for group in range(len(found))]
-
-
-def _alone(work: Callable[[int], Result]) -> Callable[[int], Result]:
-    """The same work without BLAS threads: the order of sums must not depend on what else runs."""
-
-    def alone(group: int) -> Result:
-        with single_threaded_blas():
-            return work(group)
-
-    return alone
 
 
 class LevelGroups:
@@ -231,26 +210,20 @@ class LevelGroups:
 
     def _count_rows(self, plan: Plan, level: int) -> None:
         """The groups' numbers of rows, and the answers as shares of them."""
-        self.rows_variance = estimated_totals_variance(self.answers, self.priors.sizes())
-        self.totals = self._totals(plan, level)
+        totals, self.rows_variance = estimated_totals(self.answers, self.priors.sizes())
+        totals, parents = with_published(totals, level, plan), np.array([parent.total for parent in self.parents])
+        # whole numbers that add up to the parents', and meet what is published
+        add_up = self.rows_variance, self.priors.parent_of, parents
+        self.totals = np.rint(totals) if self.priors.top else adding_up(totals, *add_up)
         self.rows = np.maximum(self.totals, FEWEST_ROWS)  # to divide by
         self.shares = self.answers.shares(self.rows)
         self.noise = self.answers.noise(self.rows)
-
-    def _totals(self, plan: Plan, level: int) -> Floats:
-        """The groups' numbers of rows: whole numbers that add up to the parents', and meet what is published."""
-        totals = with_published(estimated_totals(self.answers, self.priors.sizes()), level, plan)
-        if self.priors.top:
-            return np.rint(totals)
-        parents = np.array([parent.total for parent in self.parents])
-        return adding_up(totals, self.rows_variance, self.priors.parent_of, parents)
 
     def estimate(self, group: int) -> GroupEstimate:
         """The estimate of one group."""
         parent = self.foundation.weights(self.ancestors(group))
         estimate, _ = fitted(self.foundation, self.method, self.asked(group), parent)
-        noted = self.fitted_for(group)
-        return GroupEstimate(group, float(self.totals[group]), estimate, *noted, self.followed(group))
+        return GroupEstimate(group, float(self.totals[group]), estimate)
 
     def batches(self) -> list[Batch]:
         """What workers are asked to estimate: all groups."""
@@ -259,7 +232,7 @@ class LevelGroups:
 
     def ancestors(self, group: int) -> tuple[Tilt, ...]:
         """The tilts of all above a group, from the first level to its parent."""
-        return self._parent(group).ancestors
+        return self.parents[int(self.priors.parent_of[group])].ancestors
 
     def asked(self, group: int) -> GroupAnswers:
         """The answers that a group is estimated from."""
@@ -268,25 +241,36 @@ class LevelGroups:
             share, deviation = self.smoothed[0][group], self.smoothed[1][group]
         return GroupAnswers(group, float(self.rows[group]), share, deviation)
 
-    def fitted_for(self, group: int) -> tuple[Floats | None, Floats | None, Floats | None]:
-        """`fitted`, `excess` and `apart` of `GroupEstimate`."""
-        return (None, None, None) if self.smoothing is None else self.smoothing.fitted_for(group)
+    def estimates(self, made: Sequence[Made]) -> LevelEstimates:
+        """What is kept of the estimates of all groups."""
+        fitted, excess, apart = (None, None, None) if self.smoothing is None else self.smoothing.by_group()
+        return LevelEstimates(
+            self.answers.parts,
+            self.totals,
+            np.stack([each.tilt.multipliers for each in made]),
+            tuple(each.status for each in made),
+            np.array([each.kl for each in made]),
+            np.array([each.gap for each in made]),
+            self.rows_variance,
+            fitted,
+            excess,
+            apart,
+            tuple(each.tilt.emptied for each in made),
+        )
 
-    def followed(self, group: int) -> dict[Part, Floats]:
-        """`followed` of `GroupEstimate`."""
-        if self.smoothed is None:
-            return {}
-        values = (self.smoothed[1][group] / self.noise[group]) ** 2
-        return dict(zip(self.answers.parts, np.split(values, self.layout.part_start[1:-1]), strict=True))
+    @cached_property
+    def followed_cells(self) -> Floats:
+        """How much of a change in a raw answer goes into the smoothed one: [groups, cells]."""
+        assert self.smoothed is not None
+        return np.asarray((self.smoothed[1] / self.noise) ** 2)
 
     def handed_on(self, made: Made) -> Parent:
         """What a group hands on to its children."""
-        group = made.tilt.group
-        ancestors = (*self.ancestors(group), made.tilt)
-        return Parent(float(self.totals[group]), self.followed(group), made.masses, ancestors)
-
-    def _parent(self, group: int) -> Parent:
-        return self.parents[int(self.priors.parent_of[group])]
+        group, followed = made.tilt.group, dict[Part, Floats]()
+        if self.smoothed is not None:
+            by_part = np.split(self.followed_cells[group], self.layout.part_start[1:-1])
+            followed = dict(zip(self.answers.parts, by_part, strict=True))
+        return Parent(float(self.totals[group]), followed, made.masses, (*self.ancestors(group), made.tilt))
 
     @cached_property
     def _parents_masses(self) -> Floats:

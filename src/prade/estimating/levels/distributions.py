@@ -13,6 +13,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -30,7 +31,7 @@ from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.foundation import Foundation, GroupPriors, Tilt
 from prade.estimating.levels.public_cells import Cells, PublicCells, Support
-from prade.estimating.levels.totals import ErrorsOfRows, estimated_totals_variance
+from prade.estimating.levels.totals import ErrorsOfRows
 from prade.estimating.levels.variation import numbered
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -54,11 +55,11 @@ class LevelEstimates:
     status: tuple[str, ...]
     kl: Floats
     gap: Floats
-    fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 6]; None if not fitted
-    excess: Floats | None = None  # of `GroupEstimate`, [groups, cells]; None if not fitted
-    apart: Floats | None = None  # of `GroupEstimate`, [groups, 4, cells]; None if no column differs on its own
-    emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows in a byte
-    rows_variance: Floats | None = None  # of `totals`; files of earlier versions have none
+    rows_variance: Floats  # of the errors of `totals`
+    fitted: Floats | None  # of `LevelSmoothing`, [groups, blocks, 6]; None if not fitted
+    excess: Floats | None  # of `LevelSmoothing`, [groups, cells]; None if not fitted
+    apart: Floats | None  # of `LevelSmoothing`, [groups, 4, cells]; None if no column differs on its own
+    emptied: tuple[bytes | None, ...]  # of `Tilt`
 
 
 class Distributions:
@@ -78,9 +79,9 @@ class Distributions:
         *above, tilt = self._tilts(level, group)
         return self.foundation.weights_of(tilt, self.foundation.weights(above))
 
-    def _worked_out(self, level: int, group: int) -> tuple[Floats, Floats]:
-        """Weights of the support's rows in a group of a level, and the shares of the cells of the level's parts."""
-        *above, tilt = self._tilts(level, group)
+    def _worked_out(self, group: int) -> tuple[Floats, Floats]:
+        """Weights of the support's rows in a group of the last level, and the shares of the cells of its parts."""
+        *above, tilt = self._tilts(len(self.levels) - 1, group)
         return self.foundation.worked_out(tilt, self.foundation.weights(above))
 
     def _tilts(self, level: int, group: int) -> list[Tilt]:
@@ -96,12 +97,7 @@ class Distributions:
 
     def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
         """task(group, weights) for every group of the last level, in order, in threads."""
-        return self._map(lambda group, weights, _: task(group, weights), threads)
-
-    def _map(self, task: Callable[[int, Floats, Floats], Result], threads: int) -> Iterator[Result]:
-        """As `map`, with the shares of the cells of the last level's parts as well."""
-        last = len(self.levels) - 1
-        return several(lambda group: task(group, *self._worked_out(last, group)), range(len(self.totals)), threads)
+        return several(lambda group: task(group, self._worked_out(group)[0]), range(len(self.totals)), threads)
 
     def masses(self, cells: Cells, times: Floats | None = None, threads: int = 1) -> Floats:
         """Shares of some cells in every group of the last level, times a number of each public row: [groups, cells]."""
@@ -128,25 +124,24 @@ class Distributions:
         The second array has the weights of the public rows in all groups together, which have these numbers of rows.
         Workers in other processes need these distributions as something `shared`.
         """
-        found, everybody = list[Floats](), np.zeros(len(self.support))
+        each, everybody = list[Floats](), np.zeros(len(self.support))
 
         def keep(shares: Floats) -> None:
-            found.append(shares)
-            execution.tell("comparing groups", sum(map(len, found)), len(rows))
+            each.append(shares)
+            execution.tell("comparing groups", sum(map(len, each)), len(rows))
 
         if (kept := self._kept(execution.threads)) is not None:
             sizes, prior = [part.n_cells for part in parts], self.support.public.prior
             cells = numbered([part.cells(prior.schema, prior.codes) for part in parts], sizes)
             for shares in tables(kept, cells, sum(sizes), execution.threads):
                 keep(shares)
-            return np.concatenate(found), self.support.spread(together(kept, rows / rows.sum()))
+            return np.concatenate(each), self.support.spread(together(kept, rows / rows.sum()))
         width = min(max(len(rows) // FEWEST_SPANS, 1), SPAN)  # the order of sums depends on the groups only
         spans = [(first, (rows / rows.sum())[first : first + width]) for first in range(0, len(rows), width)]
-        work = partial(tables_of_span, shared or Shared(self, _not_shared), tuple(parts))
-        for shares, weights in execution.map(work, spans):
+        for shares, weights in execution.map(partial(_tables_of, shared or Shared(self, _not_shared), parts), spans):
             keep(shares)
             everybody += weights
-        return np.concatenate(found), self.support.spread(everybody)
+        return np.concatenate(each), self.support.spread(everybody)
 
     def _kept(self, threads: int) -> Kept | None:
         """The weights in the release's folder, if it can have them; those that ask first have them written."""
@@ -155,26 +150,18 @@ class Distributions:
             self.weights_when_asked = None
         return self.kept_weights
 
-    def tables_of(self, parts: tuple[Part, ...], first: int, factors: Floats) -> tuple[Floats, Floats]:
+    def tables_of(self, parts: Sequence[Part], first: int, factors: Floats) -> tuple[Floats, Floats]:
         """As `tables` for as many groups as there are factors, from `first` on; their weights add up by factors."""
-        shares_of, last, found = self._shares_of(parts), len(self.levels) - 1, []
-        everybody = np.zeros(len(self.support))
+        known, shares, everybody = self.layouts[-1], list[Floats](), np.zeros(len(self.support))
+        own = set(parts) <= set(known.workload)  # among the cells that the level's groups were estimated from
+        numbers = np.arange(known.n_cells)
+        at = [numbers[known.part(known.workload.parts.index(part))] for part in parts] if own else []
+        layout = known if own else self.foundation.layout_of(tuple(parts))
         for group, factor in enumerate(factors, first):
-            weights, masses = self._worked_out(last, group)
-            found.append(shares_of(weights, masses))
+            weights, masses = self._worked_out(group)
+            shares.append(masses[np.concatenate(at)] if own else layout.masses_of(layout.collapsed(weights)))
             everybody += factor * weights
-        return np.stack(found), everybody
-
-    def _shares_of(self, parts: tuple[Part, ...]) -> Callable[[Floats, Floats], Floats]:
-        """How to find the shares of the parts' cells from a group's weights and the shares of its level's own cells."""
-        known = self.layouts[-1]
-        if set(parts) <= set(known.workload):
-            at = np.concatenate(
-                [np.arange(known.n_cells)[known.part(known.workload.parts.index(part))] for part in parts]
-            )
-            return lambda _, masses: masses[at]
-        layout = self.foundation.layout_of(parts)
-        return lambda weights, _: layout.masses_of(layout.collapsed(weights))
+        return np.stack(shares), everybody
 
     @property
     def totals(self) -> Floats:
@@ -187,17 +174,12 @@ class Distributions:
 
         The groups of the first level are drawn towards each other, and their sum stays that of the raw answers.
         """
-        numbers = range(len(self.levels))[::-1]
-        variances = [self._rows_variance(number) for number in numbers]
-        groupings = self.plan.groupings
-        parents = [groupings[number].above(groupings[number - 1]) for number in numbers[:-1]]
-        everybody = np.zeros(len(groupings[0]), np.int64)
+        variances = [each.rows_variance for each in self.levels[::-1]]
+        groupings = self.plan.groupings[::-1]
+        parents = [each.above(coarser) for each, coarser in pairwise(groupings)]
+        everybody = np.zeros(len(groupings[-1]), np.int64)
         of_everybody = self.answers[0].total_variance.sum(keepdims=True)
         return ErrorsOfRows((*variances, of_everybody), (*parents, everybody))
-
-    def _rows_variance(self, level: int) -> Floats:
-        kept = self.levels[level].rows_variance
-        return estimated_totals_variance(self.answers[level], self.priors[level].sizes()) if kept is None else kept
 
     @property
     def benchmarked(self) -> bool:
@@ -211,41 +193,34 @@ class Distributions:
         other.__dict__.pop("kept_errors", None)  # they depend on the numbers of rows
         return other
 
-    # ---------------------------------------------------------------- made once
+    # ---------------------------------------------------------------- what is worked out once
 
     @cached_property
-    def foundation(self) -> Foundation:
-        """What the groups were estimated from."""
+    def foundation(self) -> Foundation:  # what the groups were estimated from
         return Foundation.of(self.plan, self.cells, self.settings)
 
     @cached_property
-    def priors(self) -> list[GroupPriors]:
-        """What the groups of each level started from."""
+    def priors(self) -> list[GroupPriors]:  # what the groups of each level started from
         return [self.foundation.priors(level) for level in range(len(self.levels))]
 
     @cached_property
-    def answers(self) -> list[RawAnswers]:
-        """What the groups of each level were estimated from."""
+    def answers(self) -> list[RawAnswers]:  # what the groups of each level were estimated from
         return [raw_answers(self.release, level) for level in range(len(self.levels))]
 
     @cached_property
     def cells(self) -> PublicCells:
-        """The public table as the levels' parts see it."""
         return PublicCells(self.public)
 
     @property
-    def support(self) -> Support:
-        """The public rows that have weights."""
+    def support(self) -> Support:  # the public rows that have weights
         return self.foundation.support
 
     @cached_property
-    def layouts(self) -> list[Layout]:
-        """The support's rows as each level's parts see them."""
+    def layouts(self) -> list[Layout]:  # the support's rows as each level's parts see them
         return [self.foundation.layout(level) for level in range(len(self.levels))]
 
     @cached_property
-    def kept_errors(self) -> dict[tuple[int, int], Any]:
-        """What `prade.estimating.levels.error_bars` keeps from one question to the next, by level and block."""
+    def kept_errors(self) -> dict[tuple[int, int], Any]:  # by level and block, for `error_bars`
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -258,9 +233,7 @@ class Distributions:
 WeightsWhenAsked = Callable[[Distributions, int], "Kept | None"]  # the number is that of threads
 
 
-def tables_of_span(
-    shared: Shared[Distributions], parts: tuple[Part, ...], span: tuple[int, Floats]
-) -> tuple[Floats, Floats]:
+def _tables_of(shared: Shared[Distributions], parts: Sequence[Part], span: tuple[int, Floats]) -> tuple[Floats, Floats]:
     """`Distributions.tables_of`, for whichever worker is free."""
     return shared.value.tables_of(parts, *span)
 
@@ -286,11 +259,6 @@ WAITING = 2**26  # bytes of weights that are written together: the fewer times, 
 IN_MEMORY = 2**25  # bytes of the file that are mapped while it is written
 TABLES_AT_ONCE = 64  # groups whose tables are added up together: those of some hundred cells stay in the cache
 ROWS_AT_ONCE = 10_000
-
-
-def small_enough(rows: int, groups: int) -> bool:
-    """Whether the weights are few enough to be kept."""
-    return 4 * rows * groups <= LARGEST_FILE
 
 
 def record_of_estimates(release: Release) -> str:
@@ -349,8 +317,8 @@ def masses(kept: Kept, cells: Ints, size: int, times: Floats, threads: int) -> F
     # Whole lines of the processor's cache for each thread, and the same order of additions for any number of threads.
     width = -(-groups // (threads * AT_ONCE)) * AT_ONCE
     spans = [(first, min(first + width, groups)) for first in range(0, groups, width)]
-    found = several(lambda span: _masses(kept, rows, cells, times, size, *span), spans, threads)
-    return np.concatenate(list(found), axis=1).T
+    each = several(lambda span: _masses(kept, rows, cells, times, size, *span), spans, threads)
+    return np.concatenate(list(each), axis=1).T
 
 
 @compiled

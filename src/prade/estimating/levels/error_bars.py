@@ -44,7 +44,6 @@ from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_WITHIN,
 from prade.estimating.levels.totals import FEWEST_ROWS, added_up
 from prade.estimating.levels.variation import (
     FurtherVariation,
-    PublicVariation,
     VariationOfCells,
     blocks_of,
     families_of,
@@ -87,16 +86,11 @@ def errors(estimates: Distributions, level: int, asked: Sequence[Cells], combine
     blocks = [_block(estimates, level, number) for number in range(len(blocks_of(estimates.levels[level].parts)))]
     for batch in batches(asked) if combined is None else [asked]:
         question = _Question(estimates, batch, combined)
-        each = [block.errors(question) for block in blocks]
+        each = np.stack([block.errors(question) for block in blocks])
         # the cells that answer a question are mostly in one block: the one that leaves the least variance
-        best = np.argmin([found.variance for found in each], axis=0)[None]
-        pieces.append(
-            [
-                np.take_along_axis(np.stack([getattr(found, name) for found in each]), best, axis=0)[0]
-                for name in ("variance", "left", "prior", "shared")
-            ]
-        )
-    return Errors(*(np.concatenate(each, axis=1) for each in zip(*pieces, strict=True)))
+        best = np.argmin(each[:, 0], axis=0)[None, None]
+        pieces.append(np.take_along_axis(each, best, axis=0)[0])
+    return Errors(*np.concatenate(pieces, axis=2))
 
 
 def batches(asked: Sequence[Cells]) -> Iterator[list[Cells]]:
@@ -164,8 +158,8 @@ class _Block:
             apart = None if kept.apart is None else _Apart(kept.apart[mine[0], :, at].T, families_of(kept.parts)[at])
             self.kinds[kind] = _Kind(self.variation, fitted, excess, apart, self.rows[mine], noise[mine], n0)
 
-    def errors(self, question: _Question) -> Errors:
-        """The errors in the cells of a question."""
+    def errors(self, question: _Question) -> Floats:
+        """The errors in the cells of a question, as in `Errors`: [4, groups, cells]."""
         further = self.variation.further(question.cells, question.sizes, question.combined)
         one_row, unseen, combined = question.one_row, question.unseen, question.combined
         # the sample that C is made of missed a few rows
@@ -184,20 +178,18 @@ class _Block:
             mine = self.recurs == kind
             each[:3, mine] = model.errors(further, self.inverse, one_row, between, question.interactions)
             each[3, mine] = model.shared
-        ranges = (
-            1.0 if combined is None else np.ptp(np.pad(combined, ((0, 0), (0, 1))), axis=1)
-        )  # a row may be in no cell
+        # a row may be in no cell
+        ranges = 1.0 if combined is None else np.ptp(np.pad(combined, ((0, 0), (0, 1))), axis=1)
         most = 0.25 * np.asarray(ranges) ** 2  # no number between two bounds varies more
         each[:2] = np.minimum(each[:2], np.maximum(most, SMALLEST))
-        return Errors(*each)
+        return each
 
 
 def _variance_of_rows(
     estimates: Distributions, cells: Ints, size: int, combined: Floats | None = None
 ) -> tuple[Floats, Flags]:
-    """The diagonal of C for further cells, or for combinations of them, from all public rows.
-
-    The second array says which cells no public row is in; no combination of cells counts as one.
+    """The diagonal of C for further cells, or for combinations of them, from all public rows; and which cells no public
+    row is in (no combination of cells counts as one).
     """
     public = estimates.public
     mass = weight_by_group(public.group, len(public.groups), cells, size, public.prior.weights)
@@ -215,14 +207,6 @@ class _Apart:
 
     numbers: Floats  # [cells, 4]
     families: Ints
-
-    def likely(self, variation: PublicVariation, rows: float) -> Floats:
-        """T with the most likely numbers, for groups of that many rows."""
-        return differing_apart(variation, self.families, self.numbers[:, 0], self.numbers[:, 1], rows)
-
-    def expected(self, variation: PublicVariation, rows: float) -> Floats:
-        """T with the means."""
-        return differing_apart(variation, self.families, self.numbers[:, 2], self.numbers[:, 3], rows)
 
     def of_others(
         self, unexplained: Floats, interactions: Floats, between: Floats, left: Floats, row: Floats
@@ -269,8 +253,9 @@ class _Kind:
         typical = typical_rows(rows)
         likely = likely_a * known_between + np.diag(excess) + likely_w / typical * self.within
         if apart is not None:
-            likely = likely + apart.likely(variation.variation, typical)
-            self.on_its_own = apart.expected(variation.variation, typical)
+            a, w, mean_a, mean_w = apart.numbers.T
+            likely = likely + differing_apart(variation.variation, apart.families, a, w, typical)
+            self.on_its_own = differing_apart(variation.variation, apart.families, mean_a, mean_w, typical)
             self.between = self.between + self.on_its_own
         with single_threaded_blas():
             self.gains = self._gains(likely, n0)
@@ -295,9 +280,8 @@ class _Kind:
     def errors(
         self, further: FurtherVariation, inverse: Floats, one_row: Floats, between: Floats, interactions: Floats
     ) -> Floats:
-        """Variance, R, S_QQ: [3, groups, cells]. `one_row` is the diagonal of C_QQ, `between` that of B_QQ.
-
-        `inverse` is C_WW^-1.
+        """Variance, R, S_QQ: [3, groups, cells]; `one_row` and `between` are the diagonals of C_QQ and B_QQ, `inverse`
+        is C_WW^-1.
 
         What is an interaction in a cell has little part in how one-way shares moved: its w is halfway to the expected
         one, in logarithms, if that is smaller, and it is not widened by their residuals.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
@@ -39,26 +40,25 @@ from prade.estimating.levels.asked_rows import (
     basis,
     basis_of,
     counted,
-    need_numbers,
     pieces_of,
     read_query,
 )
 from prade.estimating.levels.cell_counts import cell_counts
-from prade.estimating.levels.descent import Descent, LevelGroups
+from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.distributions import (
+    LARGEST_FILE,
     Distributions,
     Kept,
     LevelEstimates,
     keep_weights,
     kept_weights,
     record_of_estimates,
-    small_enough,
 )
 from prade.estimating.levels.error_bars import birge_ratios, shares_of_level
-from prade.estimating.levels.estimates_file import KeptGroup, level_of, read_levels, save_levels, settings_in
-from prade.estimating.levels.group_fits import FinishedGroups, Made
+from prade.estimating.levels.estimates_file import read_levels, save_levels
+from prade.estimating.levels.group_fits import FinishedGroups
 from prade.estimating.levels.public_cells import PublicCells
-from prade.estimating.levels.statistics import Asked, mean_of, quantile_of, ratio_of, sum_of
+from prade.estimating.levels.statistics import Asked, mean_or_sum_of, quantile_of, ratio_of
 from prade.planning.invariants import obeying, possible_cells
 from prade.planning.settings import Settings
 from prade.queries.asked import Statistic, statistic_of
@@ -80,11 +80,6 @@ from prade.release.release import Release, file_hash
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.release.derived_files import FinishedBatches
-    from prade.release.release import Release
-
-Result = TypeVar("Result")
-
 
 class Estimates(Distributions):
     """The estimates of a release: answers with their error bars, and a file."""
@@ -96,7 +91,6 @@ class Estimates(Distributions):
         public: Public,
         settings: Settings | None = None,
         *,
-        seed: int = 0,
         cells: PublicCells | None = None,
         unfinished: FinishedBatches | None = None,
         execution: Execution = Execution(),
@@ -107,25 +101,27 @@ class Estimates(Distributions):
         run finished, and keeps those of this one.
         """
         public = obeying(public, release.plan.invariants)
-        descent = Descent(release, public, settings, seed=seed, cells=cells, execution=execution)
-        parents, levels = descent.top, list[LevelEstimates]()
-        followed, told = list[Floats](), _Told(execution, sum(map(len, release.plan.groupings)))
-        with FinishedGroups(unfinished) as finished, folder_for_workers(execution, unfinished) as folder:
+        descent = Descent(release, public, settings, cells=cells, execution=execution)
+        parents, levels, followed = descent.top, list[LevelEstimates](), list[Floats]()
+        done, number = 0, sum(map(len, release.plan.groupings))
+        with FinishedGroups(unfinished) as finished, _folder_for_workers(execution, unfinished) as folder:
             if folder is not None:
                 descent.share(folder, uuid4().hex)
             for level in range(len(release.plan.levels)):
-                found = descent.groups(level, parents)
-                made = dict(finished.earlier(level))
-                told.more(len(made))
-                for batch in descent.made(found, made):
+                groups, made = descent.groups(level, parents), dict(finished.earlier(level))
+                if made:
+                    done += len(made)
+                    execution.tell("estimating", done, number)
+                for batch in descent.made(groups, made):
                     made |= {each.tilt.group: each for each in batch}
                     finished.add(batch)
-                    told.more(len(batch))
-                in_order = [made[group] for group in range(len(found))]
-                levels.append(level_of(found.answers.parts, [_kept(found, each) for each in in_order]))
-                parents = [found.handed_on(each) for each in in_order]
-                if found.smoothed is not None:
-                    followed.append((found.smoothed[1] / found.noise) ** 2)
+                    done += len(batch)
+                    execution.tell("estimating", done, number)
+                in_order = [made[group] for group in range(len(groups))]
+                levels.append(groups.estimates(in_order))
+                parents = [groups.handed_on(each) for each in in_order]
+                if groups.smoothed is not None:
+                    followed.append(groups.followed_cells)
         estimates = cls(release, descent.public, descent.settings, levels)
         estimates.cells = descent.cells
         if estimates.benchmarked:
@@ -134,7 +130,7 @@ class Estimates(Distributions):
 
     def _widen(self, masses: Floats, followed: Sequence[Floats]) -> None:
         """Have the error bars follow the release's own residuals; the arguments are for `birge_ratios`, by level."""
-        found = []
+        levels = []
         for level, kept in enumerate(self.levels):
             grouping = self.plan.groupings[level]
             above = self.plan.groupings[-1].above(grouping)
@@ -144,8 +140,8 @@ class Estimates(Distributions):
             assert kept.fitted is not None
             fitted = kept.fitted.copy()
             fitted[:, :, 3] = ratios
-            found.append(replace(kept, fitted=fitted))
-        self.levels = tuple(found)
+            levels.append(replace(kept, fitted=fitted))
+        self.levels = tuple(levels)
 
     # ---------------------------------------------------------------- answers
 
@@ -178,8 +174,8 @@ class Estimates(Distributions):
         public groups do not differ from each other. `basis` says what it rests on
         (`prade.estimating.levels.asked_rows`).
         """
-        found = self._answer(query, by, of, execution.threads)
-        return with_labels(found, described_by(self.plan, query, by)) if labels else found
+        table = self._answer(query, by, of, execution.threads)
+        return with_labels(table, described_by(self.plan, query, by)) if labels else table
 
     def _answer(self, query: str, by: str | Sequence[str], of: str | None, threads: int) -> pa.Table:
         statistic = statistic_of(query, asked_schema(self.plan))
@@ -196,21 +192,20 @@ class Estimates(Distributions):
 
     def _statistic(self, asked: Statistic, by: str | Sequence[str], threads: int) -> pa.Table:
         column = self.plan.schema[asked.column]
-        queries = [] if asked.where is None else [read_query(self, asked.where)]
-        everybody = np.ones(len(self.public), np.bool_)
-        pieces = pieces_of(self, queries) if queries else [Piece(None, (True,), (everybody,))]
+        pieces = [Piece(None, (True,), (np.ones(len(self.public), np.bool_),))]
+        if asked.where is not None:
+            pieces = pieces_of(self, [read_query(self, asked.where)])
         if asked.kind == "histogram":
             codes, size = self.public.prior.codes[column.name].astype(np.int64), column.present
             cells = [(np.where(piece.rows[0], np.minimum(codes, size), size), size) for piece in pieces]
             marginal = Workload.marginals(self.plan.schema, [column.name])[0]
-            word = "model" if queries else basis(self.plan, by, marginal)
-            found = counted(self, by, pieces, cells, threads=threads)
-            return count_table(found, word, cell_columns([column], missing=False))
-        numbers, rows = need_numbers(self, column.name), Asked(self, by, pieces, threads)
+            word = "model" if asked.where is not None else basis(self.plan, by, marginal)
+            counts = counted(self, by, pieces, cells, threads=threads)
+            return count_table(counts, word, cell_columns([column], missing=False))
+        numbers, rows = self.public.numbers[column.name], Asked(self, by, pieces, threads)
         if asked.kind == "quantile":
             return value_table(quantile_of(rows, column.name, numbers, asked.at), "model", column)
-        make = mean_of if asked.kind == "mean" else sum_of
-        return value_table(make(rows, column.name, numbers), "model")
+        return value_table(mean_or_sum_of(rows, column.name, numbers, mean=asked.kind == "mean"), "model")
 
     def marginal(
         self,
@@ -229,10 +224,10 @@ class Estimates(Distributions):
         """
         part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
         cells = part.cells(self.plan.schema, self.public.prior.codes), part.n_cells
-        found = cell_counts(self, by, cells, threads=execution.threads)
-        found = found.limited_to(possible_cells(part, self.plan.invariants, self.plan.schema))
+        counts = cell_counts(self, by, cells, threads=execution.threads)
+        counts = counts.limited_to(possible_cells(part, self.plan.invariants, self.plan.schema))
         described = cell_columns([self.plan.schema[name] for name in part.columns])
-        table = count_table(found, basis(self.plan, by, part), described)
+        table = count_table(counts, basis(self.plan, by, part), described)
         return with_labels(table, described_columns(self.plan, part.columns, by)) if labels else table
 
     # ---------------------------------------------------------------- the file
@@ -248,32 +243,19 @@ class Estimates(Distributions):
         Rows are added to the table as before, unless it is the one that was kept with them.
         """
         public = obeying(public, release.plan.invariants)
-        if not public.added:
-            public = PublicCells(public).with_added(release, settings_in(path)).public
-        settings, levels = read_levels(path, release.plan, inputs_hash(release, public))
+
+        def inputs_of(settings: Settings) -> str:
+            nonlocal public
+            if not public.added:
+                public = PublicCells(public).with_added(release, settings).public
+            return inputs_hash(release, public)
+
+        settings, levels = read_levels(path, release.plan, inputs_of)
         return cls(release, public, settings, levels)
 
 
-class _Told:
-    """How many groups are done, for whom it may concern."""
-
-    def __init__(self, execution: Execution, number: int) -> None:
-        self.execution, self.number, self.done = execution, number, 0
-
-    def more(self, groups: int) -> None:
-        self.done += groups
-        if groups:
-            self.execution.tell("estimating", self.done, self.number)
-
-
-def _kept(found: LevelGroups, made: Made) -> KeptGroup:
-    tilt = made.tilt
-    noted = made.status, made.kl, made.gap, tilt.multipliers, *found.fitted_for(tilt.group), tilt.emptied
-    return KeptGroup(float(found.totals[tilt.group]), *noted, float(found.rows_variance[tilt.group]))
-
-
 @contextmanager
-def folder_for_workers(execution: Execution, unfinished: FinishedBatches | None) -> Iterator[Path | None]:
+def _folder_for_workers(execution: Execution, unfinished: FinishedBatches | None) -> Iterator[Path | None]:
     """A folder in which workers find what they need, if they are elsewhere: that of the run, or a temporary one."""
     if execution.executor is None:
         yield None
@@ -393,8 +375,8 @@ def weights_in_folder(record: str, estimates: Distributions, threads: int) -> Ke
     release, shape = estimates.release, (len(estimates.support), len(estimates.totals))
     if not (release.path / KEPT_ESTIMATES.name).is_file() or record_of_estimates(release) != record:
         return None
-    found = kept_weights(release, shape)
-    if found is None and small_enough(*shape):
+    kept = kept_weights(release, shape)
+    if kept is None and 4 * math.prod(shape) <= LARGEST_FILE:
         keep_weights(release, shape, estimates.map(lambda _, weights: weights, threads), record)
-        found = kept_weights(release, shape)
-    return found
+        kept = kept_weights(release, shape)
+    return kept

@@ -37,8 +37,7 @@ MOST_KEPT = 2**27  # bytes of parents' weights; children come parent by parent, 
 class Tilt:
     """What turns a group's prior into its estimate.
 
-    `emptied` says which collapsed rows one of the
-    paper's estimators left without mass, eight in a byte; None for none.
+    `emptied` says which collapsed rows one of the paper's estimators left without mass, eight in a byte; None for none.
     """
 
     level: int
@@ -76,10 +75,6 @@ class Foundation:
                 self._layouts[level] = self.support.layout(parts_of(self.plan, level))
             return self._layouts[level]
 
-    def wanted_after(self, level: int) -> int:
-        """The level whose cells its estimates must tell: the next one; after the last, the first, with all parts."""
-        return (level + 1) % len(self.plan.levels)
-
     def layout_of(self, parts: tuple[Part, ...]) -> Layout:
         """The support's rows as any parts see them."""
         with self._lock:
@@ -103,8 +98,8 @@ class Foundation:
     def worked_out(self, tilt: Tilt, parent: Floats) -> tuple[Floats, Floats]:
         """Weights of the support's rows in a group, and the shares of the cells of its level's parts."""
         layout = self._of_group(tilt, parent)
-        made = layout.evaluate(tilt.multipliers)
-        return layout.expand(made.normalised()), made.masses
+        tilted = layout.evaluate(tilt.multipliers)
+        return layout.expand(tilted.normalised()), tilted.masses
 
     def weights_of(self, tilt: Tilt, parent: Floats) -> Floats:
         """Weights of the support's rows in a group."""

@@ -60,11 +60,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """A group's tilt, what the estimator reports, and shares of cells.
-
-    The cells are those that the next level is estimated from; of the last level, those of the first, which has the
-    parts of all.
-    """
+    """A group's tilt, what the estimator reports, and shares of cells."""
 
     tilt: Tilt
     status: str
@@ -83,12 +79,10 @@ def estimated(shared: Shared[Foundation], method: Method, batch: Batch) -> list[
             estimate, layout = fitted(foundation, method, answers, parent, common)
             common = common if foundation.own_prior(method.level, answers.group) else layout
             emptied = estimate.emptied(layout)
-            tilt = Tilt(
-                method.level,
-                answers.group,
-                multipliers_of(estimate, layout),
-                None if emptied is None else np.packbits(emptied).tobytes(),
-            )
+            # if a group's answers were hopeless, its estimate is the prior
+            multipliers = np.zeros(layout.n_cells) if estimate.multipliers is None else estimate.multipliers
+            packed = None if emptied is None else np.packbits(emptied).tobytes()
+            tilt = Tilt(method.level, answers.group, multipliers, packed)
             found.append(_made(foundation, tilt, estimate, layout, parent))
     return found
 
@@ -103,40 +97,31 @@ def fitted(
     shape, layout = foundation.layout(method.level), common
     if layout is None or foundation.own_prior(method.level, answers.group):
         layout = shape.reweighted(foundation.prior(method.level, answers.group, parent))
-    measurements = measurements_of(shape, answers, method.law)
+    per_scale = np.sqrt(method.law.unit_variance)  # standard deviations per unit of scale
+    counts, scales = answers.rows * answers.share, answers.rows * answers.deviation / per_scale
+    measurements = Measurement.of_parts(shape.workload.parts, counts, scales, method.law)
     assert isinstance(layout.prior, Prior)
     return method.estimator.fit(layout.prior, measurements, answers.rows, layout=layout), layout
 
 
-def multipliers_of(estimate: Estimate, layout: Layout) -> Floats:
-    """The multipliers of an estimate; if its answers were hopeless, it is the prior, and they are 0."""
-    return np.zeros(layout.n_cells) if estimate.multipliers is None else estimate.multipliers
-
-
 def _made(foundation: Foundation, tilt: Tilt, estimate: Estimate, layout: Layout, parent: Floats) -> Made:
     handed_on = tilt.level < len(foundation.plan.levels) - 1
-    wanted = foundation.layout(foundation.wanted_after(tilt.level))
+    # the cells that the next level is estimated from; after the last level, those of the first, which has all parts
+    wanted = foundation.layout((tilt.level + 1) % len(foundation.plan.levels))
     others = wanted.workload.parts != layout.workload.parts
     if tilt.emptied is not None:
         weights, masses = foundation.worked_out(tilt, parent)
     else:
-        made = layout.evaluate(tilt.multipliers)  # what the climb did last
-        masses = made.masses
+        tilted = layout.evaluate(tilt.multipliers)  # what the climb did last
+        masses = tilted.masses
         if handed_on or others:
-            weights = layout.expand(made.normalised())
+            weights = layout.expand(tilted.normalised())
     if handed_on:
         foundation.keep(tilt, weights)
     if others:
         masses = wanted.masses_of(wanted.collapsed(weights))
     report = estimate.report
     return Made(tilt, report.status.value, report.kl, report.gap, masses)
-
-
-def measurements_of(layout: Layout, answers: GroupAnswers, law: NoiseLaw) -> list[Measurement]:
-    """A group's answers as estimators take them: counts, and the scale of their noise."""
-    per_scale = np.sqrt(law.unit_variance)  # standard deviations per unit of scale
-    counts, scales = answers.rows * answers.share, answers.rows * answers.deviation / per_scale
-    return Measurement.of_parts(layout.workload.parts, counts, scales, law)
 
 
 def batches_of(answers: Sequence[GroupAnswers], ancestors: Sequence[tuple[Tilt, ...]]) -> list[Batch]:

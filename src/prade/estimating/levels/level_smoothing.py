@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -28,19 +28,14 @@ TOGETHER = 16  # groups that are smoothed in one task
 class LevelSmoothing:
     """What was fitted to a level's raw answers, for groups whose prior is their own public rows and for others apart.
 
-    `fitted` has a, w, `shared`, 1 (the ratio of `prade.estimating.levels.error_bars`, before it is known), and the
-    means of a and w, for every block, [blocks, 6], `excess` the excess variances of all cells, `apart` the numbers of
-    columns that differ on their own, [4, cells]; `smoothers` are left out where the fit only serves error bars.
-    `one_draw` says which answers are to be smoothed under Laplace noise, [groups, cells]; None for none.
+    `smoothers` are those of every block, for both kinds. `one_draw` says which answers are to be smoothed under Laplace
+    noise, [groups, cells]; None for none.
     """
 
     shares: Floats  # raw, of the cells that the prior can reach, [groups, cells]
     prior_shares: Floats
     noise: Floats  # standard deviations of the shares' noise
     recurs: Flags
-    fitted: dict[bool, Floats]
-    excess: dict[bool, Floats]
-    apart: dict[bool, Floats]
     smoothers: dict[bool, list[tuple[slice, Smoother]]]
     one_draw: Flags | None = None
 
@@ -58,52 +53,51 @@ class LevelSmoothing:
         change: float,
         *,
         keep: bool,
-        laplace: bool = False,
-        one_draw: Flags | None = None,
-        threads: int = 1,
+        laplace: bool,
+        one_draw: Flags | None,
+        threads: int,
     ) -> LevelSmoothing:
         """From raw shares and the prior's [groups, cells], numbers of rows [groups] and standard deviations of noise.
 
-        `independent` [groups, cells] and `families` [cells] are for `Smoother.fit`; `change` is that of the
-        settings. `keep` says whether `smoothed` will be called.
+        `independent` [groups, cells] and `families` [cells] are for `Smoother.fit`; `change` is that of the settings.
+        `keep` says whether `smoothed` will be called.
         """
-        kinds = {bool(kind) for kind in recurs}
-        numbers: dict[bool, list[tuple[float, ...]]] = {kind: [] for kind in kinds}
-        excess: dict[bool, list[Floats]] = {kind: [] for kind in kinds}
-        apart: dict[bool, list[Floats]] = {kind: [] for kind in kinds}
-        smoothers: dict[bool, list[tuple[slice, Smoother]]] = {kind: [] for kind in kinds}
+        smoothers: dict[bool, list[tuple[slice, Smoother]]] = {bool(kind): [] for kind in recurs}
         for block, variation in variations:
-            for kind in kinds:
-                mine, expected = recurs == kind, change if kind else EXPECTED_BETWEEN
-                deviations = shares[mine, block] - prior_shares[mine, block]
+            for kind, mine in ((kind, recurs == kind) for kind in smoothers):
                 smoother = Smoother.fit(
                     variation,
-                    deviations,
+                    shares[mine, block] - prior_shares[mine, block],
                     rows[mine],
                     noise[mine, block],
-                    expected,
+                    change if kind else EXPECTED_BETWEEN,
                     independent[mine, block],
                     laplace=laplace,
                     families=families[block] if mine.sum() <= FEW_GROUPS else None,
                     threads=threads,
                 )
-                numbers[kind].append(
-                    (smoother.a, smoother.w, smoother.shared, 1.0, smoother.expected_a, smoother.expected_w)
-                )
-                excess[kind].append(smoother.excess)
-                apart[kind].append(np.zeros((4, len(smoother.excess))) if smoother.apart is None else smoother.apart)
-                if keep:
-                    smoothers[kind].append((block, smoother))
-        fitted = {kind: np.array(each) for kind, each in numbers.items()}
-        every = {kind: np.concatenate(each) for kind, each in excess.items()}
-        alone = {kind: np.concatenate(each, axis=1) for kind, each in apart.items()}
-        return cls(shares, prior_shares, noise, recurs, fitted, every, alone, smoothers, one_draw)
+                if not keep:  # eigenvectors are large
+                    smoother = replace(smoother, directions=np.empty((0, 0)))
+                smoothers[kind].append((block, smoother))
+        return cls(shares, prior_shares, noise, recurs, smoothers, one_draw)
 
-    def fitted_for(self, group: int) -> tuple[Floats, Floats, Floats | None]:
-        """`fitted`, `excess` and `apart` of a group; None where no column differs on its own."""
-        kind = bool(self.recurs[group])
-        differing = any(each.any() for each in self.apart.values())
-        return self.fitted[kind], self.excess[kind], self.apart[kind] if differing else None
+    def by_group(self) -> tuple[Floats, Floats, Floats | None]:
+        """What was fitted for every group: a, w, `shared`, 1 (the ratio of `error_bars`, before it is known), and the
+        means of a and w, [groups, blocks, 6]; excess variances, [groups, cells]; and the numbers of columns that differ
+        on their own, [groups, 4, cells], None if none does.
+        """
+
+        def stacked(of_blocks: Callable[[list[Smoother]], Floats]) -> Floats:
+            of_kind = {kind: of_blocks([each for _, each in mine]) for kind, mine in self.smoothers.items()}
+            return np.stack([of_kind[bool(kind)] for kind in self.recurs])
+
+        fitted = stacked(lambda mine: np.array([(s.a, s.w, s.shared, 1.0, s.expected_a, s.expected_w) for s in mine]))
+        excess = stacked(lambda mine: np.concatenate([s.excess for s in mine]))
+        none = np.zeros((4, 1))
+        apart = stacked(
+            lambda mine: np.concatenate([s.apart if s.apart is not None else none * s.excess for s in mine], axis=1)
+        )
+        return fitted, excess, apart if apart.any() else None
 
     def smoothed(self, threads: int = 1) -> tuple[Floats, Floats]:
         """The smoothed answers of all groups, [groups, cells]: shares and their standard deviations.
@@ -117,9 +111,8 @@ class LevelSmoothing:
             for block, smoother in smoothers:
                 root = smoother.square_root()
                 batches = [mine[first : first + TOGETHER] for first in range(0, len(mine), TOGETHER)]
-                work = partial(self._smoothed, block, smoother, root)
-                found = several(work, batches, threads)
-                for groups, (share, deviation) in zip(batches, found, strict=True):
+                each = several(partial(self._smoothed, block, smoother, root), batches, threads)
+                for groups, (share, deviation) in zip(batches, each, strict=True):
                     shares[groups, block], deviations[groups, block] = share, deviation
         return shares, deviations
 

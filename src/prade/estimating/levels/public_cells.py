@@ -42,14 +42,10 @@ class OneWayCells:
 
 
 class PublicCells:
-    """What descents on one public table share: it depends on the parts they estimate from, not on any answer.
+    """What descents on one public table share: it depends on the parts they estimate from, not on any answer."""
 
-    `seed` chooses the sample of rows that covariances are estimated from.
-    """
-
-    def __init__(self, public: Public, seed: int = 0) -> None:
+    def __init__(self, public: Public) -> None:
         self.public = public
-        self.seed = seed
         self._whole = Support(public, None, len(public))
         self._supports: dict[Hashable, Support] = {}
         self._variations: dict[tuple[Part, ...], list[tuple[slice, PublicVariation]]] = {}
@@ -72,13 +68,13 @@ class PublicCells:
 
     def _kept(self, key: Hashable, make: Callable[[], Public]) -> PublicCells:
         """The table under a key, made unless it is there; the oldest is let go of where there are too many."""
-        if (found := self._with_added.get(key)) is None:
+        if (table := self._with_added.get(key)) is None:
             public = make()
-            found = PublicCells(public, self.seed) if public is not self.public else self
+            table = PublicCells(public) if public is not self.public else self
             while len(self._with_added) >= MOST_TABLES:
                 self._with_added.pop(next(iter(self._with_added)), None)
-            self._with_added[key] = found
-        return found
+            self._with_added[key] = table
+        return table
 
     def absent(self, part: Part) -> Flags:
         """Which cells of a part no row of the table is in."""
@@ -101,13 +97,13 @@ class PublicCells:
     def one_way(self) -> OneWayCells:
         """The one-way cells of all columns; of very many columns, the first ones."""
         prior, public = self.public.prior, self.public
-        cells, sizes = [], list[int]()
+        names, sizes = list[str](), list[int]()
         for name in prior.schema.coded:
-            size = prior.schema[name].size
-            if sum(sizes) + size <= MOST_SMOOTHED:
-                cells.append(prior.codes[name].astype(np.int64))
-                sizes.append(size)
-        variation = VariationOfCells(cells, sizes, public.group, len(public.groups), self.seed, prior.weights)
+            if sum(sizes) + prior.schema[name].size <= MOST_SMOOTHED:
+                names.append(name)
+                sizes.append(prior.schema[name].size)
+        cells = [prior.codes[name].astype(np.int64) for name in names]
+        variation = VariationOfCells(cells, sizes, public.group, len(public.groups), prior.weights)
         within = variation.variation.within
         with single_threaded_blas():
             inverse = np.linalg.inv(within + np.diag(RIDGE * np.diag(within) + TINY))
@@ -140,7 +136,7 @@ class PublicCells:
                 cell = part.cells(prior.schema, prior.codes).astype(np.int64) - (start - layout.part(k).start)
                 sizes.append(stop - start)
                 cells.append(np.where((cell >= 0) & (cell < sizes[-1]), cell, sizes[-1]))
-        return VariationOfCells(cells, sizes, public.group, len(public.groups), self.seed, prior.weights)
+        return VariationOfCells(cells, sizes, public.group, len(public.groups), prior.weights)
 
 
 # ---------------------------------------------------------------------- thinning of a large public table
@@ -214,35 +210,26 @@ class Support:
 
 def own_rows(public: Public, groupings: Sequence[Grouping]) -> Floats:
     """For each public row, how many rows the smallest recurring group has that it belongs to; infinity for none."""
-    found, rows = np.full(len(public.groups), np.inf), np.bincount(public.group, minlength=len(public.groups))
+    least, rows = np.full(len(public.groups), np.inf), np.bincount(public.group, minlength=len(public.groups))
     for grouping in groupings:
         if grouping.by:  # the whole table is not a group
             recurring = RecurringGroups.of(public.groups, grouping)
             for keys, mine in zip(recurring.keys, (~recurring.loose, recurring.loose), strict=True):
                 recurs = np.isin(keys, recurring.of_group[mine & recurring.recurs])
                 of_key = np.bincount(keys[recurs], rows[recurs], minlength=1)
-                found[recurs] = np.minimum(found[recurs], of_key[keys[recurs]])
-    return found[public.group]
+                least[recurs] = np.minimum(least[recurs], of_key[keys[recurs]])
+    return least[public.group]
 
 
-def thinned(public: Public, parts: Sequence[Part], number: int, own: Floats | None = None) -> Support:
+def thinned(public: Public, parts: Sequence[Part], number: int, own: Floats | float = np.inf) -> Support:
     """A support of about `number` public rows, and more of those that are a recurring group's own (see `own_rows`).
 
     It is the whole table if that has few rows more.
-
-    >>> from prade import Schema, Workload
-    >>> schema = Schema.from_mbi({"a": 2, "b": 3})
-    >>> rows = np.random.default_rng(0).integers(6, size=1000)
-    >>> public = Public.of(schema, {"a": rows % 2, "b": rows // 2})
-    >>> support = thinned(public, Workload.marginals(schema, ["a", "b"]).parts, 60)
-    >>> len(support), float(np.abs(support.public.prior.project("b") - public.prior.project("b")).max()) < 0.1
-    (60, True)
     """
     if len(public) < WORTHWHILE * number:
         return Support(public, None, len(public))
     chance = _at_most_one(_chances(public, parts), number)
-    if own is not None:
-        chance = np.maximum(chance, np.minimum(OWN_ROWS * number / own, 1.0))
+    chance = np.maximum(chance, np.minimum(OWN_ROWS * number / own, 1.0))
     certain = chance >= 1.0
     drawn = np.where(certain, 0.0, chance)
     wanted = float(np.cumsum(drawn)[-1])
@@ -276,11 +263,10 @@ def _chances(public: Public, parts: Sequence[Part]) -> Floats:
 
 def _at_most_one(chance: Floats, number: int) -> Floats:
     """Chances in these proportions that add up to `number`: one that would exceed 1 is 1, the others share the rest."""
-    certain = np.zeros(len(chance), np.bool_)
-    while True:
+    certain, beyond = np.zeros(len(chance), np.bool_), np.ones(1, np.bool_)
+    while beyond.any():
         left = number - int(certain.sum())
         scaled = chance * (left / np.cumsum(np.where(certain, 0.0, chance))[-1])
         beyond = ~certain & (scaled >= 1.0)
-        if not beyond.any():
-            return np.where(certain, 1.0, scaled)
         certain |= beyond
+    return np.where(certain, 1.0, scaled)

@@ -66,7 +66,7 @@ class Smoother:
         rows: Floats,
         noise: Floats,
         expected: float = EXPECTED_BETWEEN,
-        independent: Floats | None = None,
+        independent: Floats | float = 1.0,
         *,
         laplace: bool = False,
         families: Ints | None = None,
@@ -84,7 +84,7 @@ class Smoother:
         typical = typical_rows(rows)
         root = np.exp(np.mean(np.log(noise), axis=0))
         factor = np.mean((noise / root) ** 2, axis=1)
-        independent = np.ones_like(deviations) if independent is None else independent
+        independent = np.broadcast_to(independent, deviations.shape)
         telling = independent.mean(axis=1) > LEAST_INDEPENDENT
         deviations = deviations[telling] / np.sqrt(np.maximum(independent[telling], LEAST_INDEPENDENT))
         whitened = deviations / root
@@ -225,8 +225,7 @@ class LikelySpread:
     apart: Floats | None = None
 
     @property
-    def numbers(self) -> tuple[float, float, float, float]:
-        """The most likely a and w, and their means."""
+    def numbers(self) -> tuple[float, float, float, float]:  # the most likely a and w, and their means
         return self.a, self.w, self.mean_a, self.mean_w
 
     def variance(self, variation: PublicVariation, rows: Floats) -> Floats:
@@ -258,16 +257,15 @@ class LikelySpread:
             return -0.5 * _surprises(diagonal, beside, factor, turned, SCALES)
 
         ratios = RATIOS if between.any() else np.zeros(1)
-        best, of_w, tried = None, 0.5 * (np.log(SCALES / EXPECTED_WITHIN) / UNSURE) ** 2, []
-        found = several(told_by, ratios, threads) if threads > 1 else map(told_by, ratios)
-        for ratio, told in zip(ratios, found, strict=True):
+        best, of_w, tried = (-np.inf, 0.0, 0.0), 0.5 * (np.log(SCALES / EXPECTED_WITHIN) / UNSURE) ** 2, []
+        each = several(told_by, ratios, threads) if threads > 1 else map(told_by, ratios)
+        for ratio, told in zip(ratios, each, strict=True):
             of_a = 0.5 * (np.log(SCALES * ratio / expected) / UNSURE) ** 2 if ratio else np.zeros(len(SCALES))
             fit = told - of_a - of_w
             tried.append((told, of_a, SCALES * ratio, SCALES))
             k = int(np.argmax(fit))
-            if best is None or fit[k] > best[0]:
+            if fit[k] > best[0]:
                 best = fit[k], ratio, SCALES[k]
-        assert best is not None
         _, ratio, w = best
         with single_threaded_blas():
             values, vectors = np.linalg.eigh(within + ratio * between)

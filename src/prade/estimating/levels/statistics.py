@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +49,7 @@ class Values:
     high: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(NamedTuple):
     """Cells of pieces, added up: `last` over pieces, [groups of the last level, cells], `level` also over groups."""
 
     last: Floats
@@ -60,7 +60,7 @@ class Asked:
     """What a statistic is asked of: estimates, the groups to tell apart, and the rows in each piece."""
 
     def __init__(
-        self, estimates: Distributions, by: str | Sequence[str], pieces: Sequence[Piece], threads: int = 1
+        self, estimates: Distributions, by: str | Sequence[str], pieces: Sequence[Piece], threads: int
     ) -> None:
         self.estimates, self.by, self.pieces, self.threads = estimates, by, pieces, threads
         self.grouping = estimates.plan.groups.level(names_of(by))
@@ -80,8 +80,8 @@ class Asked:
     def variances(self, cells: Sequence[Cells], combined: Floats) -> Floats:
         """Variances of linear combinations of the cells' counts: [groups, combinations]."""
         size = max(float(np.abs(combined).max(initial=0.0)), 1e-300)
-        found = counted(self.estimates, self.by, self.pieces, cells, combined=combined / size, threads=self.threads)
-        return (found.variance + found.variance_by_rows) * size**2
+        counts = counted(self.estimates, self.by, self.pieces, cells, combined=combined / size, threads=self.threads)
+        return (counts.variance + counts.variance_by_rows) * size**2
 
     def variances_at(self, cells: Sequence[Cells], ratios: Floats, slope: Floats, start: Floats) -> Floats:
         """Variances of sum_c (start_c - r slope_c) N_c for each group's own ratio r: [groups]."""
@@ -89,9 +89,9 @@ class Asked:
         if not len(known):
             return np.full(len(ratios), np.nan)
         grid = np.unique(known) if len(set(known.tolist())) <= GRID else np.linspace(known.min(), known.max(), GRID)
-        found = self.variances(cells, start - grid[:, None] * slope)
+        variances = self.variances(cells, start - grid[:, None] * slope)
         # between two points of the grid the variance is a parabola, which lies below the straight line
-        return np.array([np.interp(ratio, grid, each) for ratio, each in zip(ratios, found, strict=True)])
+        return np.array([np.interp(ratio, grid, each) for ratio, each in zip(ratios, variances, strict=True)])
 
 
 def ratio_of(asked: Asked) -> Values:
@@ -105,27 +105,20 @@ def ratio_of(asked: Asked) -> Values:
     return _interval(asked, ratio, _quotient(np.sqrt(variance), whole), 0.0, 1.0 if inside else None)
 
 
-def mean_of(asked: Asked, column: str, numbers: Floats) -> Values:
-    """The mean of a numeric column."""
+def mean_or_sum_of(asked: Asked, column: str, numbers: Floats, *, mean: bool) -> Values:
+    """The mean of a numeric column, or its sum over all rows that have a value."""
     cells, spec = _bins(asked, column, numbers), asked.estimates.plan.schema[column]
     rows, amounts = asked.sums(cells), asked.sums(cells, np.nan_to_num(numbers))
+    centre = _quotient(amounts.level.sum(axis=0), rows.level.sum(axis=0), 0.0)
+    inside = _inside_bins(asked, rows, spread(asked.estimates.public, column, numbers))
+    if not mean:
+        variance = asked.variances(cells, centre[None])[:, 0] + inside
+        least = 0.0 if spec.min is not None and spec.min >= 0 else None
+        return _interval(asked, amounts.level.sum(axis=1), np.sqrt(variance), least, None)
     number = rows.level.sum(axis=1)
-    mean = _quotient(amounts.level.sum(axis=1), number)
-    centre = _quotient(amounts.level.sum(axis=0), rows.level.sum(axis=0), 0.0)
-    variance = asked.variances_at(cells, mean, slope=np.ones(len(centre)), start=centre)
-    variance = variance + _inside_bins(asked, rows, spread(asked.estimates.public, column, numbers))
-    return _interval(asked, mean, _quotient(np.sqrt(variance), number), spec.min, spec.max)
-
-
-def sum_of(asked: Asked, column: str, numbers: Floats) -> Values:
-    """The sum of a numeric column over all rows that have a value."""
-    cells, spec = _bins(asked, column, numbers), asked.estimates.plan.schema[column]
-    rows, amounts = asked.sums(cells), asked.sums(cells, np.nan_to_num(numbers))
-    centre = _quotient(amounts.level.sum(axis=0), rows.level.sum(axis=0), 0.0)
-    variance = asked.variances(cells, centre[None])[:, 0]
-    variance = variance + _inside_bins(asked, rows, spread(asked.estimates.public, column, numbers))
-    least = 0.0 if spec.min is not None and spec.min >= 0 else None
-    return _interval(asked, amounts.level.sum(axis=1), np.sqrt(variance), least, None)
+    value = _quotient(amounts.level.sum(axis=1), number)
+    variance = asked.variances_at(cells, value, slope=np.ones(len(centre)), start=centre) + inside
+    return _interval(asked, value, _quotient(np.sqrt(variance), number), spec.min, spec.max)
 
 
 def quantile_of(asked: Asked, column: str, numbers: Floats, at: float) -> Values:
@@ -137,7 +130,7 @@ def quantile_of(asked: Asked, column: str, numbers: Floats, at: float) -> Values
     mass = asked.sums(by_value).level
     below = np.tri(present - 1, present) - at  # rows below each inner edge, less the share `at` of all
     errors = np.sqrt(asked.variances(cells, below)) if present > 1 else np.zeros((len(mass), 0))
-    found = np.full((4, len(mass)), np.nan)
+    figures = np.full((4, len(mass)), np.nan)
     inside_at: dict[float, Floats] = {}
     for group in np.flatnonzero(mass.sum(axis=1) > FEWEST).tolist():
         number, reached = mass[group].sum(), np.cumsum(mass[group]) / mass[group].sum()
@@ -149,15 +142,14 @@ def quantile_of(asked: Asked, column: str, numbers: Floats, at: float) -> Values
             inside_at[value] = np.sqrt(_inside_bins(asked, rows, apart))
         error = np.hypot(error, inside_at[value][group] / number)
         low, high = (values[_reach(reached, float(end))] for end in interval(at, error))
-        found[:, group] = value, (high - low) / (2 * NINETY_FIVE), low, high
-    return Values(asked.grouping, *found)
+        figures[:, group] = value, (high - low) / (2 * NINETY_FIVE), low, high
+    return Values(asked.grouping, *figures)
 
 
 def spread(public: Public, column: str, amounts: Floats) -> tuple[Floats, Floats]:
     """Of one row's amount in each bin of a column: its variance within public groups, and that of groups' means.
 
-    The variance of means is what is left of it when that of sampling is taken away. With a single public group it is
-    not known, and taken to be nothing.
+    The latter is less what sampling causes. With a single public group it is not known, and taken to be nothing.
     """
     known = ~np.isnan(amounts)
     size = public.prior.schema[column].present

@@ -16,7 +16,6 @@ Recurring groups and others are fitted apart. The numbers of a parent's groups t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,24 +31,25 @@ FEWEST_ROWS = 1.0  # a number of rows that shares can be divided by
 SAMPLES = 2.0  # this table's number of rows is a sample, and so is the expected one
 STEPS, PRECISION = 50, 1e-10  # of Newton's method, which takes about five
 
-Totals = Callable[[Floats, Floats, Floats], Floats]
 
+def estimated_totals(answers: RawAnswers, public: Floats) -> tuple[Floats, Floats]:
+    """The numbers of rows of a level's groups, and the variances of their errors.
 
-def estimated_totals(answers: RawAnswers, public: Floats) -> Floats:
-    """The numbers of rows of a level's groups; `public` are the sizes of the same groups in public data, 0 for none."""
-    return np.maximum(_each_kind(smooth_totals, answers, public), 0.0)
-
-
-def estimated_totals_variance(answers: RawAnswers, public: Floats) -> Floats:
-    """Variances of the errors of `estimated_totals`."""
-    return _each_kind(totals_variance, answers, public)
+    `public` are the sizes of the same groups in public data, 0 for none. Recurring groups and others are taken apart.
+    """
+    expected = expected_totals(answers.totals, public)
+    totals, variances = np.empty((2, len(expected)))
+    for mine in (public > 0, public <= 0):
+        if mine.any():
+            noisy = answers.totals[mine], answers.total_variance[mine], expected[mine]
+            totals[mine], variances[mine] = smooth_totals(*noisy), totals_variance(*noisy)
+    return np.maximum(totals, 0.0), variances
 
 
 def adding_up(totals: Floats, variance: Floats, parent_of: Ints, parents: Floats) -> Floats:
     """Whole numbers of rows that add up to the numbers of the parents.
 
-    What is missing is handed to the groups in proportion to the variances of their numbers, as shares are in
-    `prade.estimating.levels.totals`; none becomes negative.
+    What is missing is handed to the groups in proportion to the variances of their numbers; none becomes negative.
 
     >>> adding_up(np.array([10.2, 20.4, 7.0]), np.array([1.0, 3.0, 1.0]), np.array([0, 0, 1]), np.array([35.0, 9.0]))
     array([11., 24.,  9.])
@@ -132,16 +132,6 @@ def rate_beyond_noise(squares: Floats, variance: Floats, rows: Floats, degrees: 
     return d, np.sqrt(2 / (told * (degrees / squares.shape[-1])))
 
 
-def _each_kind(function: Totals, answers: RawAnswers, public: Floats) -> Floats:
-    """A function of noisy numbers, their variances and the expected ones, for recurring groups and for others apart."""
-    expected = expected_totals(answers.totals, public)
-    found = np.empty(len(expected))
-    for mine in (public > 0, public <= 0):
-        if mine.any():
-            found[mine] = function(answers.totals[mine], answers.total_variance[mine], expected[mine])
-    return found
-
-
 # ---------------------------------------------------------------------- benchmarking to the parent's estimate
 
 # A parent's shares are the mean of its groups' shares, weighted by rows. Its own estimate knows the sum of all its
@@ -201,14 +191,15 @@ def with_published(totals: Floats, level: int, plan: Plan) -> Floats:
     Published there or further down: these numbers, added up. Published further up only: whole numbers in proportion to
     `totals` that add up to the published number of each parent.
     """
-    if (known := _known(level, plan)) is not None:
-        return known
-    above = [number for number in plan.published if number < level]
-    if not above:
+    groupings, published = plan.groupings, plan.published
+    if below := [number for number in published if number >= level]:
+        above = groupings[min(below)].above(groupings[level])
+        return mass_per_cell(above, published[min(below)], len(groupings[level]))
+    if not published:
         return totals
-    parent_of = plan.groupings[level].above(plan.groupings[max(above)])
+    parent_of = groupings[level].above(groupings[max(published)])
     shared = np.zeros(len(totals))
-    for parent, rows in enumerate(plan.published[max(above)]):
+    for parent, rows in enumerate(published[max(published)]):
         mine = np.flatnonzero(parent_of == parent)
         shared[mine] = shared_out(int(rows), totals[mine])
     return shared
@@ -280,12 +271,3 @@ def _adding_up(errors: ErrorsOfRows, times: Floats, above: Ints, group: Ints, n_
     np.add.at(counted, pair, times * (unsure / added[parent_of])[group, None])
     np.add.at(total, sums, -weighted * counted)
     return total + _adding_up(ErrorsOfRows(tuple(further), errors.parents[1:]), counted, sums, parents, n_sums)
-
-
-def _known(level: int, plan: Plan) -> Floats | None:
-    """The numbers of rows of a level's groups that follow from those published at the level or below; None if none."""
-    below = [number for number in plan.published if number >= level]
-    if not below:
-        return None
-    above = plan.groupings[min(below)].above(plan.groupings[level])
-    return mass_per_cell(above, plan.published[min(below)], len(plan.groupings[level]))

@@ -25,19 +25,6 @@ class PublicVariation:
     between: Floats
     within: Floats
 
-    @classmethod
-    def of(
-        cls,
-        cells: Sequence[NDArray[Any]],
-        sizes: Sequence[int],
-        group: Ints,
-        n_groups: int,
-        seed: int,
-        weights: Floats | None = None,
-    ) -> PublicVariation:
-        """From each row's cell in every part, as `VariationOfCells`."""
-        return VariationOfCells(cells, sizes, group, n_groups, seed, weights).variation
-
 
 @dataclass(frozen=True)
 class FurtherVariation:
@@ -57,22 +44,15 @@ class FurtherVariation:
 class VariationOfCells:
     """How cells vary in public data, and further cells with them.
 
-    It is made from each row's cell in every part (the number of cells if it is in none), its group and its weight (None
-    for equal weights). `within` is estimated from a sample of rows, `between` from all: it is the covariance of the
-    groups' shares, less what sampling alone would cause, cut to its positive part. Groups of one row are left out.
-    Weighted rows count as (sum w)^2 / sum w^2 rows, which vary as much (Kish, 1965).
+    It is made from each row's cell in every part (the number of cells if it is in none), its group and its weight.
+    `within` is estimated from a sample of rows, `between` from all: it is the covariance of the groups' shares, less
+    what sampling alone would cause, cut to its positive part. Groups of one row are left out. Weighted rows count as
+    (sum w)^2 / sum w^2 rows, which vary as much (Kish, 1965).
     """
 
     def __init__(
-        self,
-        cells: Sequence[NDArray[Any]],
-        sizes: Sequence[int],
-        group: Ints,
-        n_groups: int,
-        seed: int,
-        weights: Floats | None = None,
+        self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], group: Ints, n_groups: int, weights: Floats
     ) -> None:
-        weights = np.ones(len(group)) if weights is None else weights
         used = np.bincount(group[weights > 0], minlength=n_groups) > 1
         if not used.any() and n_groups > 1:
             group, n_groups = np.zeros_like(group), 1
@@ -82,7 +62,7 @@ class VariationOfCells:
         self.group, self.used, self.sizes = group, used, tuple(sizes)
         self._share_of = np.divide(1.0, mass, out=np.zeros(n_groups), where=used)[group] * weights
         self.shares = self._group_shares(cells, sizes)
-        chosen = np.random.default_rng(seed).permutation(np.flatnonzero(used[group]))
+        chosen = np.random.default_rng(0).permutation(np.flatnonzero(used[group]))
         self._chosen = chosen[: max(ROWS_PER_CELL * int(sum(sizes)), FEWEST_ROWS)]
         sampled = [cell[self._chosen] for cell in cells]
         self._cells = numbered(sampled, sizes)
@@ -188,19 +168,15 @@ def numbered(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.
     return np.stack([np.where(each < size, each + start, starts[-1]) for each, size, start in parts], 1, dtype=np.int32)
 
 
+@compiled
 def _counted(row: Ints, n_rows: int, cells: NDArray[np.int32], size: int, weights: Floats) -> Floats:
     """As `_sums`, for cells that are numbered one part after the other."""
-    return _count(row, n_rows, cells, size, weights)[:n_rows, :size]
-
-
-@compiled
-def _count(row: Ints, n_rows: int, cells: NDArray[np.int32], size: int, weights: Floats) -> Floats:
-    found = np.zeros((n_rows + 1, size + 1))
+    sums = np.zeros((n_rows + 1, size + 1))
     for k in range(len(row)):
-        mine, weight = found[row[k]], weights[k]
+        mine, weight = sums[row[k]], weights[k]
         for part in range(cells.shape[1]):
             mine[cells[k, part]] += weight
-    return found
+    return sums[:n_rows, :size]
 
 
 def _sums(
@@ -218,16 +194,7 @@ def weight_by_group(group: NDArray[Any], n_groups: int, cells: NDArray[Any], siz
     array([[1. , 0. ],
            [1. , 0.5]])
     """
-    wide = group.astype(np.int64, copy=False), cells.astype(np.int64, copy=False)
-    return _added_up(wide[0], n_groups, wide[1], size, weights)[:n_groups, :size]
-
-
-@compiled
-def _added_up(group: Ints, n_groups: int, cells: Ints, size: int, weights: Floats) -> Floats:
-    found = np.zeros((n_groups + 1, size + 1))
-    for k in range(len(group)):
-        found[group[k], cells[k]] += weights[k]
-    return found
+    return _counted(group.astype(np.int64, copy=False), n_groups, cells.astype(np.int32)[:, None], size, weights)
 
 
 # ---------------------------------------------------------------------- blocks and families of cells
