@@ -201,7 +201,6 @@ def _one_file(path: Path, schema: pa.Schema, output: Output) -> Iterator[Write]:
 
 @contextmanager
 def _csv(path: Path, schema: pa.Schema, output: Output) -> Iterator[Write]:
-    """One CSV file, perhaps compressed."""
     import pyarrow as pa
     import pyarrow.csv as csv
 

@@ -189,7 +189,6 @@ def fingerprint(estimates: Estimates) -> str:
 
 
 def _key(estimates: str, seed: int, passes: int, batches: Sequence[Batch], plan: Plan) -> str:
-    """A fingerprint of all that batches depend on."""
     digest = hashlib.sha256(repr(tables_first(plan.targets, plan.schema)).encode())
     for batch in batches:
         digest.update(np.stack([batch.groups, batch.sizes]).astype(np.int64).tobytes() + b"end of batch")
@@ -360,7 +359,6 @@ def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, 
 
 
 def _chosen(estimates: Estimates, wanted: Mapping[str, Any]) -> NDArray[np.bool_]:
-    """Which groups of the last level have these values."""
     plan = estimates.plan
     last, listed = plan.groupings[-1], plan.groups.to_dict()
     first = np.unique(last.number, return_index=True)[1]

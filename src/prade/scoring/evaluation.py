@@ -97,7 +97,6 @@ def _errors_of_everybody(truth: tuple[Coded, Ints], public: Public, groups: int,
 
 
 def _own_errors(truth: tuple[Coded, Ints], baseline: PublicBaseline, pairs: Sequence[Pair], group: int) -> Floats:
-    """The distances of a group that has public rows of its own."""
     coded, number = truth
     weights = baseline.own(group)
     own, mine = np.flatnonzero(weights), coded.take(np.flatnonzero(number == group)).codes

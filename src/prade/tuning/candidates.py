@@ -165,7 +165,9 @@ class Candidates:
         )
         ends = np.cumsum([0, *self.schema.shape(self.schema.coded)]).tolist()
         self.cells = [slice(*each) for each in pairwise(ends)]
-        self.moments = shrunk_moments(self._deviations())
+        both = [[level.shares(self.schema, part) for level in self.levels[-1]] for part in self.single]
+        off = [np.concatenate([truth - prior for truth, prior in of_part]) for of_part in both]
+        self.moments = shrunk_moments(np.concatenate(off, axis=1))  # [groups of all stand-ins, cells]
         self._off: dict[tuple[int, Columns], Floats] = {}
 
     def simplest(self, budget: Budget | None = None, law: NoiseLaw | None = None) -> Choice:
@@ -225,7 +227,8 @@ class Candidates:
             yield self._raw_pairs(best, RAW_PAIRS)
             if best().settings.smooth:
                 yield self._raw_pairs(best, RAW_PAIRS[::-1])
-        if best().total < 1 and self._worth_adding(best()):
+        # adding rows to the support may be worth it where some are added, or stand-ins have rows that are out of reach
+        if best().total < 1 and (best().settings.extra or self.out_of_reach(best().parts) > LEAST_OUT_OF_REACH):
             for shares in EXTRA:
                 yield self._settings(best, "extra", shares)
 
@@ -300,10 +303,6 @@ class Candidates:
         variance = self._variance(joint)
         if cells * min(variance, math.sqrt(variance)) < of_pair * math.sqrt(self._variance(pairs)):
             yield "the table of all columns, raw answers", joint
-
-    def _worth_adding(self, choice: Choice) -> bool:
-        """Whether rows may be worth adding to the support: some are, or stand-ins have rows that are out of reach."""
-        return bool(choice.settings.extra) or self.out_of_reach(choice.parts) > LEAST_OUT_OF_REACH
 
     def out_of_reach(self, parts: Sequence[Columns]) -> float:
         """The mean, over parts and stand-ins, of the share of rows in cells that no remaining public row is in."""
@@ -381,7 +380,6 @@ class Candidates:
             yield f"{name} {words}", replace(best(), settings=replace(best().settings, **changed))
 
     def _rows(self, depth: int) -> float:
-        """Number of rows of a level's typical group."""
         return float(np.median(np.concatenate([level.rows for level in self.levels[depth]])))
 
     def _per_row_squared(self, depth: int) -> float:
@@ -403,14 +401,6 @@ class Candidates:
             self._off[depth, columns] = off_by(self.levels[depth], self.schema, columns)
         return self._off[depth, columns]
 
-    def _deviations(self) -> Floats:
-        """What the prior is off by in the cells of all one-way tables: [groups of all stand-ins, cells]."""
-        parts = []
-        for part in self.single:
-            both = [level.shares(self.schema, part) for level in self.levels[-1]]
-            parts.append(np.concatenate([truth - prior for truth, prior in both]))
-        return np.concatenate(parts, axis=1)
-
     # ---------------------------------------------------------------- targets
 
     def _for_targets(self, best: Best) -> Iterator[Iterator[Change]]:
@@ -429,7 +419,6 @@ class Candidates:
                 yield self._targets_above(best, above, own)
 
     def _targets_parts(self, depth: int) -> tuple[Part, ...]:
-        """The parts that tell what the targets name at a level."""
         assert self.rehearsal.wanted is not None
         by = set(self.nest[depth])
         return tuple(dict.fromkeys(each.part for each in self.rehearsal.wanted.wanted if set(each.by) == by))

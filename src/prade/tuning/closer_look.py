@@ -144,7 +144,6 @@ class CloserLook:
         ]
 
     def _tables(self, estimates: Estimates, stand_in: int) -> dict[int, dict[str, Floats]]:
-        """The tables of the places of one stand-in, by their number."""
         mine = {number: place.group for number, place in enumerate(self.places) if place.stand_in == stand_in}
         if not mine:
             return {}
@@ -188,7 +187,6 @@ class CloserLook:
         return self._errors_above(by, stand_in, chosen.public.prior, baseline.weights)
 
     def _errors_above(self, by: Columns, stand_in: int, prior: Joint, weights: Callable[[int], Floats]) -> Floats:
-        """The errors of weighted public rows in the first groups of a level above the last."""
         chosen, above = self.stand_ins[stand_in], self._above(by, stand_in)
         errors = []
         for group in range(min(int(above.max()) + 1, MOST_ABOVE)):
@@ -216,12 +214,10 @@ class CloserLook:
         return mean[:number], pairs
 
     def _shares(self, codes: Mapping[str, Ints], weights: Floats | None = None) -> Floats:
-        """Shares of the cells of all columns, one after the other."""
         each = np.ones(len(next(iter(codes.values())))) if weights is None else weights
         tables = [mass_per_cell(codes[name], each, self.schema[name].size) for name in self.names]
         return np.concatenate(tables) / max(float(each.sum()), 1e-300)
 
 
 def _weights(estimates: Estimates, group: int) -> Floats:
-    """Weights of the public rows in a group of the last level."""
     return estimates.support.spread(estimates.weights(len(estimates.levels) - 1, group))

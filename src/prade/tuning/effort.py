@@ -110,7 +110,6 @@ def work_of(plan: Plan, settings: Settings, groups: Groups, rows: int, scored: i
 
 
 def _one_fit(parts: Sequence[Part], rows: int) -> float:
-    """Processor seconds of one group's estimate."""
     cells = sum(part.n_cells for part in parts)
     bundles = sum(min(1.0, math.log2(part.n_cells + 1) / BITS_OF_A_BUNDLE) for part in parts)
     a_pass = A_ROW_OF_A_BUNDLE * rows * bundles

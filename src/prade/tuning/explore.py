@@ -193,7 +193,6 @@ def _tables(plan: Plan) -> int:
 
 
 def _at_risk(rehearsal: Rehearsal, plan: Plan) -> dict[str, Any]:
-    """Groups of the plan whose number of rows will be far off."""
     groups = len(plan.groupings[-1])
     if rehearsal.bias is None:
         return {"groups": 0, "of": groups, "words": "Numbers of rows have no part in the error."}

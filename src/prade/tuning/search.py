@@ -280,7 +280,6 @@ class Search:
         return [[Draw(choice, k, first + repeat) for repeat in repeats or self.repeats] for k in self.stand_ins]
 
     def _fresh(self, choice: Choice) -> list[list[Draw]]:
-        """Draws of a choice that the search has not seen."""
         return [[Draw(choice, k, self.fresh + repeat, fresh=True) for repeat in self.repeats] for k in self.stand_ins]
 
     # ---------------------------------------------------------------- effort
@@ -300,14 +299,12 @@ class Search:
         return self._work(self._draws(choice, self.unseen, self.compared))
 
     def _work_of_trial(self, choice: Choice) -> float:
-        """The most work that trying a choice may be."""
         draws = self._draws(choice)
         if self._must_pay_twice(choice):
             draws += self._draws(choice, self._other_seed) + self._draws(self.best, self._other_seed)
         return self._work(draws)
 
     def _last(self, choice: Choice) -> float:
-        """The work of a choice's rehearsal with fresh noise."""
         return self._work(self._fresh(choice))
 
     def _work(self, draws: list[list[Draw]]) -> float:
@@ -315,6 +312,5 @@ class Search:
 
 
 def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:
-    """Mean difference of groups' errors, and its standard error."""
     away = np.concatenate(errors) - np.concatenate(others)
     return float(away.mean()), float(away.std(ddof=1) / math.sqrt(len(away)))

@@ -191,7 +191,6 @@ def _everybody(descent: Descent, groups: Sequence[Parent], _: int) -> Floats:
 
 
 def _shares(masses: Floats) -> Floats:
-    """Each group's masses divided by their sum; zeros where there is nobody."""
     whole = masses.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(masses, whole, out=np.zeros_like(masses), where=whole > 0))
 

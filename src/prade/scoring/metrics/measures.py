@@ -94,7 +94,6 @@ def all_metrics(truth: Side, synthetic: Side, public: Side | None = None, choice
 
 
 def _computations(truth: Side, others: Mapping[str, Side | None], choices: Choices) -> dict[str, Callable[[], Any]]:
-    """How each of the metrics is computed, of tables that have rows."""
     seed, schema, columns = choices.seed, truth.schema, truth.columns
     sides = {"truth": truth, **others}
     given = {name: side for name, side in sides.items() if side is not None}

@@ -129,7 +129,6 @@ def logistic(x: Floats, y: Floats, weights: Floats) -> Fit:
 
 
 def _inverse(x: Floats, weights: Floats) -> Floats:
-    """The inverse of X' W X."""
     information = x.T @ (weights[:, None] * x)
     scale = np.sqrt(np.diag(information))
     if (scale <= 0.0).any() or np.linalg.cond(information / np.outer(scale, scale)) > 1e12:

@@ -146,7 +146,6 @@ def principal_components(truth: Side, others: Mapping[str, Side | None]) -> dict
 
 
 def _features(truth: Side, side: Side) -> list[Floats]:
-    """The rows of a table in the features of the truth, column by column."""
 
     def indicator(flags: Any, share: float) -> Floats:  # one that no true row has, or every one, tells nothing
         return (flags - share) / np.sqrt(share) if 0.0 < share < 1.0 else np.zeros(len(flags))
@@ -213,7 +212,6 @@ def features(*sides: Side) -> Floats:
 
 
 def _joined(sides: Sequence[Side], name: str) -> Any:
-    """A column's numbers, or its codes, in all tables."""
     return np.concatenate([side.numbers.get(name, side.codes[name]) for side in sides])
 
 
