@@ -22,7 +22,7 @@ from prade.data.public.joint import outside as outside_of
 from prade.data.public.public import Public
 from prade.data.read.files import refuse_gzip_bomb
 from prade.planning.settings import Settings
-from prade.release.release import read_measurements, sealed_text
+from prade.release.release import sealed_text
 from prade.reporting.outlines import outlines
 from prade.reporting.statements import meaning
 from worlds.releases import write_folder
@@ -68,12 +68,10 @@ TEXTS = {
         f"{'a.' * 30_000}a = 1",  # the parser's time grows with the square of that
         "'a'. " * 30_000 + "b = 1",
         SEX.replace("2]", "1" * 5000 + "]"),
-        SEX.replace("[1, 2]", f"[0.5, 0x{'f' * 900}]"),
         SEX.replace("[1, 2]", "[9999-99-99]"),
         SEX.replace("[1, 2]", "[2020-01-01T00:00:00+99:99]"),
         SEX.replace("categorical", "numeric").replace("values", "edges").replace("2]", f"0x{'f' * 900}]"),
         SEX + f"other = {'[' * 60}{']' * 60}",
-        "version = 1\ncolumn = [[1]]",
         "version = 1\n[column]\nname = 3",
     ],
     ".json": [
@@ -83,14 +81,11 @@ TEXTS = {
         '{"schema": {"A": {"values": [NaN, 1.5]}}}',
         '{"schema": {"AGE": {"dtype": "uint8", "min": "x"}}}',
         '{"schema": {"AGE": {"dtype": "uint8", "max": ' + "9" * 400 + "}}}",
-        '{"schema": {"AGE": [1]}}',
-        '{"schema": {"A": {"values": {"1": 2}}}}',
         '{"schema": {"A": {"values": [[1], [2]]}}}',
         "{}",
     ],
     ".plan": [
         edited('epsilon = "1"', f'epsilon = "1/{"7" * 4000}"'),
-        edited('epsilon = "1"', 'epsilon = "1e-290"'),
         edited("max_rows = 1", f"max_rows = 0x{'f' * 4000}"),
         edited('total = "0"', f'total = "1/{"7" * 4000}"'),
         edited('parts = ["a"]', f"parts = {'[' * 2000}{']' * 2000}"),
@@ -100,16 +95,12 @@ TEXTS = {
     ],
     ".geojson": [
         '{"features": ' + "[" * DEEP,
-        collection({"properties": {"g": 0}, "geometry": {"coordinates": [SQUARE]}}),
         collection({"properties": [0], "geometry": {"type": "Polygon", "coordinates": [SQUARE]}}),
         collection(feature([SQUARE], ["Polygon"])),
-        collection(feature([["01"]])),
         collection(feature(SQUARE)),
         collection(feature([[[1e308, 1], [-1e308, 1], [0, 1e308]]])),
-        collection(feature([[[10**400, 1]]])),
         collection(feature([SQUARE], g="\ud800")),
         '{"features": [{"geometry": {"type": "Polygon", "coordinates": [[[NaN, 1]]]}, "properties": {"g": 0}}]}',
-        '{"features": {"0": 1}}',
     ],
 }
 READERS = {
@@ -242,44 +233,6 @@ def test_a_manifest_or_an_account_without_sense(folder, name, text):
         Release.load(folder).account()
 
 
-# ---------------------------------------------------------------- what estimates are kept in
-
-
-def rewritten(path, header=None, **columns):
-    """The same file with other columns, or with its header changed."""
-    table = pq.read_table(path)
-    for name, cells in columns.items():
-        table = table.set_column(table.column_names.index(name), name, cells)
-    known = json.loads(pq.read_schema(path).metadata[b"prade"])
-    pq.write_table(table.replace_schema_metadata({"prade": json.dumps({**known, **(header or {})})}), path)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"prade:group": pa.array([0, 1, 9])},
-        {"prade:group": pa.array([0, None, 1])},
-        {"prade:group": pa.array([0.0, 0.5, 1.0])},
-        {"prade:weight": pa.array([0.5, 0.5, 0.5])},
-        {"a": pa.array([0, None, 1])},
-        {"a": pa.array([1, 2, 3], pa.duration("s"))},
-        {"header": {"groups": [["x"], ["y", "z"]]}},
-        {"header": {"groups": 3}},
-        {"header": {"schema": "version = 2"}},
-        {"header": {"schema": "x = " + "[" * 900 + "]" * 900}},
-        {"header": {"format": None}},
-    ],
-    ids=case,
-)
-def test_damaged_public_rows(tmp_path, change):
-    path, table = tmp_path / "support.parquet", {"g": ["x", "y", "y"], "a": [0, 1, 1], "b": [0, 1, 2]}
-    Public.of(SCHEMA, table, ["g"]).save(path)
-    assert len(Public.load(path)) == 3
-    rewritten(path, **change)
-    with pytest.raises(DataError, match=r"support\.parquet"):
-        Public.load(path)
-
-
 # ---------------------------------------------------------------- tables
 
 
@@ -331,15 +284,6 @@ def test_text_that_is_not_unicode_is_replaced_cell_by_cell(tmp_path, change):
         assert outside_of(listed, source) == {"g": {odd: 1, "7": 1}}
         number = Schema([Column("g", "numeric", edges=[5])])
         assert outside_of(number, source) == {"g": {odd: 1, "p": 1}}
-
-
-def test_noisy_counts_of_another_type(folder):
-    path = folder / "measurements.parquet"
-    table = pq.read_table(path)
-    for odd in (pa.array([None] * table.num_rows), pa.array([[1]] * table.num_rows), pa.array([0.5] * table.num_rows)):
-        pq.write_table(table.set_column(table.column_names.index("noisy"), "noisy", odd), path)
-        with pytest.raises(DataError, match=r"measurements\.parquet"):
-            read_measurements(path, plan_with())
 
 
 def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
