@@ -46,16 +46,6 @@ def test_types_do_not_matter_and_rows_without_weight_do_not_count():
     assert Decoder.fit(SCHEMA, public, weight="W").copied(table).tolist() == [True, False]
 
 
-def test_against_a_set_of_rows():
-    generator = np.random.default_rng(0)
-    schema = Schema([Column(name, "numeric", edges=[3], integer=True) for name in "ABC"])
-    public, table = (pa.table({name: generator.integers(0, 6, rows) for name in "ABC"}) for rows in (80, 400))
-    known = set(zip(*(public[name].to_pylist() for name in "ABC"), strict=True))
-    expected = [row in known for row in zip(*(table[name].to_pylist() for name in "ABC"), strict=True)]
-    assert Decoder.fit(schema, public).copied(table).tolist() == expected
-    assert 0 < sum(expected) < 400
-
-
 def test_rows_that_were_drawn_need_no_look_at_their_cells():
     weight = pa.array([1.0, 0.0, 1.0, 1.0])
     for public, weighs in ((PUBLIC, None), (PUBLIC.append_column("W", weight), "W")):

@@ -35,12 +35,8 @@ def test_links_are_part_of_a_schema_its_file_and_its_plan(tmp_path):
         ([["WAGES", 3]], r"3, which is not a column of the schema"),
         ([["WAGES", "PLACE"]], r"'PLACE', which is not a column of the schema"),
         ([["WAGES"]], r"\['WAGES'\] has fewer than two columns"),
-        ([[]], r"fewer than two columns"),
         ([["WAGES", "INCOME"], ["AGE", "WAGES"]], r"'WAGES' is listed twice; join the sets"),
-        ([["WAGES", "WAGES"]], r"'WAGES' is listed twice"),
         (["WAGES", "INCOME"], r"give a list of lists of column names"),
-        ("WAGES", r"give a list of lists of column names"),
-        ({"WAGES": "INCOME"}, r"give a list of lists of column names"),
         (7, r"give a list of lists of column names"),
     ],
     ids=str,
@@ -92,27 +88,20 @@ def test_missing_values_do_not_count_and_few_rows_prove_nothing():
     assert proposed_links(columns, {**table, "WAGES": wages}) == (("WAGES", "INCOME"),)
     wages[90:] = [None] * (len(wages) - 90)
     assert proposed_links(columns, {**table, "WAGES": wages}) == ()
+    assert proposed_links([SEX], {"SEX": [1, 2]}) == ()
+    assert proposed_links([WAGES, INCOME], {"WAGES": np.zeros(0), "INCOME": np.zeros(0)}) == ()
 
 
 def test_separate_sets_stay_separate():
     table = money()
     table |= {"LOW": table["RENT"], "HIGH": table["RENT"] + 1}
     assert proposed_links(bins("LOW", "WAGES", "HIGH", "INCOME"), table) == (("LOW", "HIGH"), ("WAGES", "INCOME"))
-
-
-def test_dates_are_compared_with_dates_only():
-    start = np.datetime64("2020-01-01") + np.arange(2000) % 700
+    start = np.datetime64("2020-01-01") + np.arange(2000) % 700  # dates are compared with dates only
     table = {"START": start, "END": start + 3, "DAYS": np.arange(2000)}
-    schema = Schema.infer(table, max_values=5)
-    assert schema.linked == (("START", "END"),)
+    assert Schema.infer(table, max_values=5).linked == (("START", "END"),)
 
 
 def test_the_draft_of_a_schema_proposes_links():
     data = census_like(persons=2000, places_per_state=2)
     drafted = Schema.infer(data.public, groups=["STATE", "PLACE"], skip=["PERSON"])
     assert ("WAGE", "INCOME") in drafted.linked
-
-
-def test_no_numeric_columns_and_no_rows():
-    assert proposed_links([SEX], {"SEX": [1, 2]}) == ()
-    assert proposed_links([WAGES, INCOME], {"WAGES": np.zeros(0), "INCOME": np.zeros(0)}) == ()

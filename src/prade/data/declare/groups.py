@@ -172,8 +172,7 @@ class KeyedGroups:
         self, cells: Mapping[str, Any], rows: int, *, refuse: bool = True
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The joint code of each row's key columns, and the row's group (-1 for none); `refuse` is for `code_cells`."""
-        joint = np.zeros(rows, np.int64)
-        known = np.ones(rows, np.bool_)
+        joint, known = np.zeros(rows, np.int64), np.ones(rows, np.bool_)
         for column in self.columns:
             codes, fits = code_cells(column, cells[column.name], refuse=refuse)
             joint = joint * column.present + codes

@@ -83,11 +83,8 @@ class Menu:
 
     def _holds(self, codes: Ints, kind: pa.DataType) -> bool:
         """Whether a type has numbers of these bins, and of whole numbers all: it depends on no number that is drawn."""
-        for numbers in self._held(codes):
-            typed = Numeric(self.column).typed(numbers, kind)
-            if typed is None or not np.array_equal(code_cells(self.column, typed)[0], codes):
-                return False
-        return True
+        cells = [Numeric(self.column).typed(numbers, kind) for numbers in self._held(codes)]
+        return all(each is not None and np.array_equal(code_cells(self.column, each)[0], codes) for each in cells)
 
     def _held(self, codes: Ints) -> Floats:
         """What a type must hold to be used for these bins: the first and last whole number, or else the middle."""
@@ -172,16 +169,15 @@ class Copies:
     @cached_property
     def whole(self) -> Flags:
         """Whether all values of each public row are in the domain: only such a row can have a copy."""
-        whole = np.ones(len(self._menus[0].codes), np.bool_)
-        for menu in self._menus:
-            whole &= (menu.codes >= menu.column.present) | (menu.of_row >= 0)
-        return whole
+        fits = [(menu.codes >= menu.column.present) | (menu.of_row >= 0) for menu in self._menus]
+        return np.asarray(np.logical_and.reduce(fits))
 
     @cached_property
     def _index(self) -> RowIndex:
         numbers = [_numbered_rows(menu) for menu in self._menus]
-        narrow = [each.astype(np.min_scalar_type(int(each.max(initial=0)))) for each in numbers]
-        return RowIndex(narrow, [int(each.max(initial=0)) + 1 for each in numbers])
+        largest = [int(each.max(initial=0)) for each in numbers]
+        narrow = [each.astype(np.min_scalar_type(most)) for each, most in zip(numbers, largest, strict=True)]
+        return RowIndex(narrow, [most + 1 for most in largest])
 
 
 def _numbered_rows(menu: Menu) -> Ints:
@@ -262,12 +258,11 @@ class Decoder:
         `Chances` for a seed, a row's cells do not depend on the rows that are decoded with it.
         """
         check_like(like)
-        for name in coded.columns:
-            if name not in self._menus:
-                raise DataError(
-                    f"column {name!r} was not in the public table that the decoder was made from; leave it out, or "
-                    "make the decoder from a table that has it"
-                )
+        if absent := [name for name in coded.columns if name not in self._menus]:
+            raise DataError(
+                f"column {absent[0]!r} was not in the public table that the decoder was made from; leave it out, or "
+                "make the decoder from a table that has it"
+            )
         chances = seed if isinstance(seed, Chances) else Chances.of_groups(seed, [0], [len(coded)])
         names = [name for name in self._menus if name in coded.codes]
         donors = {} if self._donors is None else self._donors.find(coded.codes, chances, drawn)

@@ -136,16 +136,14 @@ def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
         if column.name not in public.column_names or (column.groups and not column.values):
             continue
         cells = public[column.name]
-        fits = code_cells(column, cells)[1]
-        if fits.all():
-            continue
-        unfit = plain_cells(cells).filter(~fits)
+        unfit = plain_cells(cells).filter(~code_cells(column, cells)[1])
         if pa.types.is_union(unfit.type):  # Arrow's value_counts does not support unions
-            report[column.name] = dict(Counter(unfit.to_pylist()))
+            counts = dict(Counter(unfit.to_pylist()))
         else:
             counted = pc.value_counts(unfit)
-            values, counts = python_values(counted.field("values")), counted.field("counts").to_pylist()
-            report[column.name] = dict(zip(values, counts, strict=True))
+            values = python_values(counted.field("values"))
+            counts = dict(zip(values, counted.field("counts").to_pylist(), strict=True))
+        report |= {column.name: counts} if counts else {}
     return report
 
 

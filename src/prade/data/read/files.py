@@ -39,10 +39,11 @@ def parts_of(folder: Path) -> list[Path]:
     """The parquet files of a data set, in the order of their names; a single file is its only part."""
     if not folder.is_dir():
         return [folder]
-    parts = sorted(path for path in folder.rglob("*.parquet") if not _hidden(path.relative_to(folder)))
+    names = {path: path.relative_to(folder).parts for path in sorted(folder.rglob("*.parquet"))}
+    parts = [path for path, name in names.items() if not any(each.startswith((".", "_")) for each in name)]
     if not parts:
         raise DataError(f"{folder} is a folder without parquet files; give a table file, or a folder of parquet files")
-    if named := [each for path in parts for each in path.relative_to(folder).parent.parts if "=" in each]:
+    if named := [each for path in parts for each in names[path][:-1] if "=" in each]:
         raise DataError(
             f"{folder} has a column in the names of its folders ({named[0]}), which lose its type; write all "
             "columns into the files, as `prade sample --partitioned` does"
@@ -78,10 +79,6 @@ def folder_name(column: str, value: object) -> str:
     'PLACE-a%2Fb%20%3D%20c'
     """
     return f"{quote(column, safe='')}-{quote(str(value), safe='')}"[:200]
-
-
-def _hidden(path: Path) -> bool:
-    return any(each.startswith((".", "_")) for each in path.parts)
 
 
 # ---------------------------------------------------------------------- parquet files that prade writes for itself

@@ -108,7 +108,12 @@ def _common_note(notes: Sequence[dict[str, Any] | None], kind: pa.DataType) -> d
     nullable = all(note is not None and str(note.get("numpy_type")).startswith(("Int", "UInt")) for note in notes)
     if first is None or not nullable or not str(kind).startswith(("int", "uint")):
         return None
-    return {**first, "pandas_type": str(kind), "numpy_type": str(kind).replace("int", "Int").replace("u", "U")}
+    return {**first, "pandas_type": str(kind), "numpy_type": _of_pandas(kind)}
+
+
+def _of_pandas(kind: pa.DataType) -> str:
+    """Nullable whole numbers: `Int8` for int8."""
+    return str(kind).replace("int", "Int").replace("u", "U")
 
 
 def _noted(notes: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> dict[bytes, bytes]:
@@ -143,9 +148,8 @@ def _encoded(cells: Any, kind: pa.DictionaryType, dictionary: Any) -> Any:
 def _to_pandas(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
     import pandas as pd
 
-    kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-    nullable = {getattr(pa, kind.lower())(): pd.api.types.pandas_dtype(kind) for kind in kinds}
-    nullable[pa.bool_()] = pd.BooleanDtype()
+    widths = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
+    nullable = {kind: pd.api.types.pandas_dtype(_of_pandas(kind)) for kind in widths} | {pa.bool_(): pd.BooleanDtype()}
     frame = {}
     for name in table.column_names:
         # Integers with missing cells stay integers; otherwise the notes for pandas decide.
@@ -203,8 +207,7 @@ def shared_memory(private: Any, public: Any) -> str | None:
 def _columns(table: Any) -> dict[str, Any]:
     """The columns of a table as arrays, without copying them; none for a table that holds no rows itself."""
     if is_lazy(table):
-        # Errors might quote cells; opening the source has already reported what it may.
-        with suppress(Exception):
+        with suppress(Exception):  # errors might quote cells; opening the source has already reported what it may
             return {} if " SCAN " in table.explain(optimized=False) else _columns(table.collect())
         return {}
     return {} if table is None else {name: _array(table[name]) for name in column_names(table)}
@@ -267,8 +270,7 @@ def _arrow_spans(cells: Any) -> Iterator[tuple[int, int, None]]:
 
 # ---------------------------------------------------------------------- types that a database declares
 
-
-DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 Kind = Literal["number", "boolean", "date", "text", "other", "unreadable"]
 
 
@@ -293,14 +295,9 @@ class DeclaredType:
         return None
 
     def _unlike_texts(self, column: Column) -> str | None:
-        texts = [str(value) for value in (numerals(column.values) if self.kind == "number" else column.values)]
-        alike = {
-            "number": lambda text: re.match(NUMBER, text) is not None,
-            "boolean": lambda text: text in ("true", "false"),
-            "date": lambda text: DATE.match(text) is not None,
-            "other": lambda text: True,
-        }[self.kind]
-        if any(map(alike, texts)):
+        pattern = {"number": NUMBER, "boolean": "(true|false)$", "date": DATE, "other": ""}[self.kind]
+        values = numerals(column.values) if self.kind == "number" else column.values
+        if any(re.match(pattern, str(value)) for value in values):
             return None
         return (
             f"no cell of the table's type {self.words} can equal a listed value (the first is {column.values[0]!r}); "

@@ -78,9 +78,9 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
 
 def table_columns(source: Any) -> pa.Table | Columns:
     """As `read_table` without guessed types; of parquet files and data sets, one column at a time."""
-    path = Path(source) if isinstance(source, (str, PathLike)) else None
     if isinstance(source, Columns):
         return source
+    path = Path(source) if isinstance(source, (str, PathLike)) else None
     if path is None or not path.exists() or not (path.is_dir() or table_suffix(path) == ".parquet"):
         return read_table(source, guess=False)
     parts = parts_of(path)
@@ -325,6 +325,5 @@ def distinct_values(column: Any) -> list[Any]:
     """The distinct cells in order of appearance; whole floats as whole numbers, times as text."""
     cells = plain_cells(column)
     values = python_values((texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique())
-    if all(isinstance(value, float) and value.is_integer() for value in values):
-        return [int(value) for value in values]
-    return values
+    whole = all(isinstance(value, float) and value.is_integer() for value in values)
+    return [int(value) for value in values] if whole else values
