@@ -105,6 +105,11 @@ def test_a_query_with_a_label_is_refused_with_the_code_to_write(query, advice):
 
 
 def test_a_label_is_shown_alone_unless_another_cell_looks_the_same():
+    assert Column("WAGP", "numeric", edges=(1,), unit="dollars").heading == "WAGP (dollars)"
+    assert WAGE.heading == "Wages (dollars)"
+    sex = Column("SEX", "categorical", values=(1, 2), description="as registered", labels={1: "male"})
+    page = {"name": "SEX", "title": "SEX", "description": "as registered", "unit": "", "labels": ["male", "2"]}
+    assert sex.described() == page
     labels = {1: "white", 2: "other", 3: "other", None: "white"}
     column = Column("RACE", "categorical", values=(1, 2, 3, 4), missing=True, labels=labels)
     assert column.display_texts() == ["white (1)", "other (2)", "other (3)", "4", "white (missing)"]
@@ -131,14 +136,6 @@ def test_a_label_is_shown_alone_unless_another_cell_looks_the_same():
 )
 def test_bins_are_told_in_words(changes, texts):
     assert Column("X", "numeric", **changes).display_texts() == texts
-
-
-def test_the_heading_and_the_words_of_a_page():
-    assert Column("WAGP", "numeric", edges=(1,), unit="dollars").heading == "WAGP (dollars)"
-    assert Column("WAGP", "numeric", edges=(1,), title="Wages", unit="dollars").heading == "Wages (dollars)"
-    column = Column("SEX", "categorical", values=(1, 2), description="as registered", labels={1: "male"})
-    page = {"name": "SEX", "title": "SEX", "description": "as registered", "unit": "", "labels": ["male", "2"]}
-    assert column.described() == page
 
 
 def test_groups_are_named_by_their_labels_and_titles():

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from prade.core.errors import PradeError
-from prade.data.public.joint import Coded, encode, outside
-from prade.examples import CensusLike, CensusYears, census_like, census_years
+from prade.data.public.joint import encode, outside
+from prade.examples import CensusYears, census_like, census_years
 from prade.examples.census import ISLANDER
 
 RELATIONS = ("other states", "earlier years")
@@ -19,25 +19,25 @@ both_sides = pytest.mark.parametrize("side", ["public", "private"])
 
 
 @cache
-def census(relation: str = "other states", persons: int = 12_000, seed: int = 5) -> CensusLike:
+def census(relation: str = "other states", persons: int = 12_000, seed: int = 5):
     return census_like(persons=persons, relation=relation, seed=seed)
 
 
 @cache
-def frame(side: str, relation: str = "other states") -> pd.DataFrame:
+def frame(side: str, relation: str = "other states"):
     return getattr(census(relation), side).to_pandas()
 
 
 @cache
-def coded(side: str, relation: str = "other states") -> Coded:
+def coded(side: str, relation: str = "other states"):
     return encode(census(relation).schema, getattr(census(relation), side))
 
 
-def total_variation(p: np.ndarray, q: np.ndarray) -> float:
+def total_variation(p: np.ndarray, q: np.ndarray):
     return float(np.abs(p - q).sum() / 2)
 
 
-def mutual_information(joint: np.ndarray) -> float:
+def mutual_information(joint: np.ndarray):
     """In nats."""
     independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
     seen = joint > 0
@@ -47,7 +47,7 @@ def mutual_information(joint: np.ndarray) -> float:
 # ---------------------------------------------------------------- the tables as such
 
 
-def test_same_seed_same_tables_other_seed_other_tables() -> None:
+def test_same_seed_same_tables_other_seed_other_tables():
     first, again, other = (census_like(persons=300, seed=seed) for seed in (1, 1, 2))
     assert first.public.equals(again.public)
     assert first.private.equals(again.private)
@@ -64,7 +64,7 @@ def test_same_seed_same_tables_other_seed_other_tables() -> None:
 
 @both_relations
 @both_sides
-def test_every_value_fits_the_schema(side: str, relation: str) -> None:
+def test_every_value_fits_the_schema(side, relation):
     data = census(relation)
     table = getattr(data, side)
     assert outside(data.schema.select(data.schema.coded), table) == {}
@@ -75,7 +75,7 @@ def test_every_value_fits_the_schema(side: str, relation: str) -> None:
 
 
 @both_relations
-def test_relation_says_where_and_when_the_public_rows_are(relation: str) -> None:
+def test_relation_says_where_and_when_the_public_rows_are(relation):
     public, private = frame("public", relation), frame("private", relation)
     assert set(private.YEAR) == {2021, 2022, 2023, 2024}
     assert set(public.YEAR) == (set(private.YEAR) if relation == "other states" else {2017, 2018, 2019, 2020})
@@ -85,7 +85,7 @@ def test_relation_says_where_and_when_the_public_rows_are(relation: str) -> None
 
 
 @both_relations
-def test_group_list_names_every_group_and_one_without_rows(relation: str) -> None:
+def test_group_list_names_every_group_and_one_without_rows(relation):
     groups = census(relation).groups.to_pandas()
     listed = set(groups.itertuples(index=False, name=None))
     seen = set(frame("private", relation)[["STATE", "PLACE", "YEAR"]].itertuples(index=False, name=None))
@@ -96,7 +96,7 @@ def test_group_list_names_every_group_and_one_without_rows(relation: str) -> Non
 
 
 @both_sides
-def test_people_are_seen_several_times_but_never_more_than_stated(side: str) -> None:
+def test_people_are_seen_several_times_but_never_more_than_stated(side):
     rows = frame(side)
     counts = rows.groupby("PERSON").size()
     assert len(counts) == 12_000
@@ -109,7 +109,7 @@ def test_people_are_seen_several_times_but_never_more_than_stated(side: str) -> 
     assert ((rows.YEAR - rows.AGE).groupby(rows.PERSON).nunique() == 1).all()
 
 
-def test_a_person_stays_alike_over_the_years() -> None:
+def test_a_person_stays_alike_over_the_years():
     rows = frame("private").sort_values(["PERSON", "YEAR"])
     pairs = rows.merge(rows.assign(YEAR=rows.YEAR - 1), on=["PERSON", "YEAR"], suffixes=("", "_NEXT"))
     adults = pairs[pairs.AGE >= 30]
@@ -124,7 +124,7 @@ def test_a_person_stays_alike_over_the_years() -> None:
 
 
 @both_sides
-def test_structural_zeros(side: str) -> None:
+def test_structural_zeros(side):
     rows = frame(side)
     year_of_arrival = pd.to_datetime(rows.ARRIVED).dt.year
     impossible = {
@@ -143,7 +143,7 @@ def test_structural_zeros(side: str) -> None:
 
 
 @both_sides
-def test_missing_where_declared_and_a_little_at_random(side: str) -> None:
+def test_missing_where_declared_and_a_little_at_random(side):
     rows = frame(side)
     employed = rows.EMPLOY == 1
     exact = {"EMPLOY": rows.AGE < 16, "WAGE": rows.AGE < 16, "HOURS": ~employed}
@@ -168,15 +168,6 @@ def test_missing_where_declared_and_a_little_at_random(side: str) -> None:
     assert not rows[always].isna().any().any()
 
 
-def test_money_is_heaped_skewed_and_sometimes_negative() -> None:
-    income, rent = frame("private").INCOME.dropna(), frame("private").RENT.dropna()
-    positive = income[income > 10_000]
-    assert 0.4 < (positive % 1000 == 0).mean() < 0.95
-    assert positive.max() > 12 * positive.median()
-    assert 0.0005 < (income < 0).mean() < 0.02
-    assert (rent % 50 == 0).mean() > 0.6
-
-
 PAIRS = {  # mutual information in nats that a census analyst would expect at the very least
     0.02: "SEX OCCUP,RACE HISPANIC,RACE CITIZEN",
     0.04: "AGE DISABLED,AGE TENURE,MARITAL HHSIZE",
@@ -186,7 +177,7 @@ PAIRS = {  # mutual information in nats that a census analyst would expect at th
 
 
 @both_sides
-def test_columns_depend_on_each_other(side: str) -> None:
+def test_columns_depend_on_each_other(side):
     for least, pairs in PAIRS.items():
         for pair in pairs.split(","):
             assert mutual_information(coded(side).project(pair.split())) > least, pair
@@ -196,19 +187,12 @@ def test_columns_depend_on_each_other(side: str) -> None:
 
 
 @both_relations
-def test_public_is_near_the_private_side_but_wrong(relation: str) -> None:
-    public, private = coded("public", relation), coded("private", relation)
-    apart = {name: total_variation(public.project([name]), private.project([name])) for name in public.columns}
-    assert max(apart.values()) < 0.3
-    assert sum(distance > 0.01 for distance in apart.values()) >= 11
-    if relation == "earlier years":  # other states may be richer or older by chance and hide these
-        assert apart["WAGE"] > 0.03
-        assert apart["AGE"] > 0.015
-
-
-@both_relations
-def test_drift_has_the_declared_directions(relation: str) -> None:
+def test_drift_has_the_declared_directions(relation):
     public, private = frame("public", relation), frame("private", relation)
+    coded_public, coded_private = coded("public", relation), coded("private", relation)
+    apart = [total_variation(coded_public.project([n]), coded_private.project([n])) for n in coded_public.columns]
+    assert max(apart) < 0.3  # near
+    assert sum(distance > 0.01 for distance in apart) >= 11  # but wrong
     care = [(rows.OCCUP == 3).sum() / rows.OCCUP.notna().sum() for rows in (public, private)]
     at_home = [rows.COMMUTE[rows.EMPLOY == 1].isna().mean() for rows in (public, private)]
     assert care[1] > 1.2 * care[0]
@@ -222,7 +206,7 @@ def test_drift_has_the_declared_directions(relation: str) -> None:
         assert private.WAGE[private.WAGE > 0].median() > 1.2 * public.WAGE[public.WAGE > 0].median()
 
 
-def test_places_differ_by_more_than_sampling_explains() -> None:
+def test_places_differ_by_more_than_sampling_explains():
     """Mean distance of a place from all, against the largest of 20 random deals of the people to places."""
     rows, everyone = frame("private"), coded("private")
     places, people = pd.factorize(rows.PLACE)[0], pd.factorize(rows.PERSON)[0]
@@ -230,7 +214,7 @@ def test_places_differ_by_more_than_sampling_explains() -> None:
     rng = np.random.default_rng(0)
     deals = [rng.permutation(home)[people] for _ in range(20)]
 
-    def spread(name: str, groups: np.ndarray) -> float:
+    def spread(name: str, groups: np.ndarray):
         table = np.zeros((groups.max() + 1, everyone.schema.size(name)))
         np.add.at(table, (groups, everyone.codes[name]), 1)
         return float(np.mean([total_variation(row / row.sum(), table.sum(0) / table.sum()) for row in table]))
@@ -246,7 +230,7 @@ def test_places_differ_by_more_than_sampling_explains() -> None:
 YEARS = (2019, 2021, 2023)
 
 
-def test_every_year_has_the_same_places_and_other_people() -> None:
+def test_every_year_has_the_same_places_and_other_people():
     data = census_years(persons=2_000, years=YEARS, seed=1)
     people = [set(table["PERSON"].to_pylist()) for table in data.tables.values()]
     assert [len(each) for each in people] == [2_000] * 3
@@ -256,7 +240,7 @@ def test_every_year_has_the_same_places_and_other_people() -> None:
     assert all(set(table["PLACE"].to_pylist()) <= places for table in data.tables.values())
 
 
-def test_a_rare_race_grows_only_if_it_is_asked_for() -> None:
+def test_a_rare_race_grows_only_if_it_is_asked_for():
     def share(data: CensusYears) -> list[float]:
         return [float(np.mean(table["RACE"].to_numpy() == ISLANDER)) for table in data.tables.values()]
 
@@ -268,7 +252,7 @@ def test_a_rare_race_grows_only_if_it_is_asked_for() -> None:
     assert grown[2] > 5 * max(grown[0], without[2])
 
 
-def test_without_drift_ages_stay_what_they_were() -> None:
+def test_without_drift_ages_stay_what_they_were():
     """The means of two samples of 20,000 ages, whose standard deviation is 24, differ by 0.24 years as a rule."""
     change = {}
     for drift in (0.0, 2.0):
@@ -282,7 +266,7 @@ def test_without_drift_ages_stay_what_they_were() -> None:
 # ---------------------------------------------------------------- arguments
 
 
-def test_sizes_follow_the_arguments_and_wrong_ones_are_named() -> None:
+def test_sizes_follow_the_arguments_and_wrong_ones_are_named():
     data = census_like(persons=400, states=3, places_per_state=4, years=(2012, 2010), seed=3)
     assert (data.groups.num_rows, data.max_rows) == (3 * 4 * 2, 2)
     assert len(set(data.private["PERSON"].to_pylist())) == 400
