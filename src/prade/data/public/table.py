@@ -166,11 +166,15 @@ def _need_file(file: str) -> None:
 
 def _need_same_columns(files: tuple[str, ...], names: Sequence[Sequence[str]]) -> None:
     for file, mine in zip(files, names, strict=True):
-        if differing := sorted({*mine} ^ {*names[0]}):
-            raise DataError(
-                f"only one of {file} and {files[0]} has the column {', '.join(differing[:5])}; give public files with "
-                "the same columns"
-            )
+        for lacking, having, absent in (
+            (file, files[0], {*names[0]} - {*mine}),
+            (files[0], file, {*mine} - {*names[0]}),
+        ):
+            if absent:
+                columns = ", ".join(sorted(absent)[:5])
+                raise DataError(
+                    f"{lacking} lacks the column {columns}, which {having} has; give files with the same ones"
+                )
 
 
 def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] | None = None) -> pa.Table:
