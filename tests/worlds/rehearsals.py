@@ -96,7 +96,7 @@ def budget(rng, given: list[dict], epsilon: str, column_prior, pair_prior) -> di
         "amount": float(epsilon),
         "budget": f"epsilon = {epsilon} (pure differential privacy)",
         "meaning": f"No outcome becomes more than {np.exp(float(epsilon)):.3g} times as likely because of one person.",
-        "advice": f"Measure: expected error {0.339 * left:.3f} ± 0.020 (public table alone: 0.339)",
+        "advice": f"Measure: expected error {0.339 * left:.3f} ± 0.020 (public table alone: 0.339).",
         "worthwhile": left < 0.95,
         "expected": {
             "error": 0.339 * left,
