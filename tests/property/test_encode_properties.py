@@ -1,10 +1,11 @@
-"""Laws of schemas and codes that hold for every schema, not only for those that came to mind."""
+"""Laws of schemas, their labels and codes that hold for every schema, not only for those that came to mind."""
 
 from __future__ import annotations
 
 import datetime
 import math
 import operator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade.core.errors import WorkloadError
+from prade.data.declare.kinds import CONTROLS
 from prade.data.declare.schema import Column, Schema
 from prade.data.public.decode import Decoder
 from prade.data.public.joint import Coded, encode, outside
@@ -24,6 +26,21 @@ laws = settings(max_examples=60)
 WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
 FLOATS = st.floats(-1e300, 1e300)
 WHOLES = st.integers(-(2**40), 2**40)
+
+
+TRICKY = st.sampled_from(["missing", "true", "1", "01", "1.0", 'a "b"', "a = [", "]", "# x", "é", "[x]", "a.b", " x "])
+LABELS = TRICKY | st.text(min_size=1, max_size=6).filter(lambda text: text.strip() and not CONTROLS.search(text))
+
+
+@st.composite
+def labelled(draw: st.DrawFn, column: Column) -> Column:
+    """The column with a title and so on, and labels of some of its values."""
+    words = {key: draw(st.just("") | LABELS) for key in ("title", "description", "unit")}
+    values = [each for each in column.values if not isinstance(each, str)]
+    labels: dict[Any, str] = {each: draw(LABELS) for each in values if draw(st.booleans())}
+    if column.missing and "missing" not in column.values and draw(st.booleans()):
+        labels[None] = draw(LABELS)
+    return replace(column, **words, labels=labels)
 
 
 @st.composite
@@ -60,7 +77,7 @@ def numeric(draw: st.DrawFn, name: str = "X") -> Column:
 
 
 def columns(name: str = "X") -> st.SearchStrategy[Column]:
-    return st.one_of(categorical(name), numeric(name))
+    return st.one_of(categorical(name), numeric(name)).flatmap(labelled)
 
 
 @st.composite
@@ -79,13 +96,29 @@ def assert_same(left: Coded, right: Coded) -> None:
         assert left.codes[name].tolist() == right.codes[name].tolist(), left.schema[name]
 
 
-@laws
+@settings(max_examples=120)
 @given(schemas())
-def test_a_schema_survives_its_file(schema: Schema) -> None:
-    again = Schema.from_toml(schema.to_toml())
-    assert again == schema
-    assert again.fingerprint() == schema.fingerprint()
-    assert all(len(column.cell_texts()) == column.size for column in again)
+def test_a_schema_survives_its_file_with_every_word_and_is_the_same_without_them(schema: Schema) -> None:
+    again, bare = Schema.from_toml(schema.to_toml()), schema.unlabelled()
+    assert again == schema == bare
+    assert again.fingerprint() == schema.fingerprint() == bare.fingerprint()
+    assert bare.to_toml() == Schema([column.unlabelled() for column in schema]).to_toml()
+    for column in schema:
+        for key in ("title", "description", "unit", "labels"):
+            assert getattr(again[column.name], key) == getattr(column, key)
+        assert all(again[column.name].label_of(value) == column.label_of(value) for value in (*column.values, None))
+        assert len(column.cell_texts()) == column.size
+        assert column.cell_texts() == bare[column.name].cell_texts()
+
+
+@laws
+@given(categorical().filter(lambda column: column.value_type != "str"), st.data())
+def test_no_two_cells_of_numbers_look_alike(column: Column, data: st.DataObject) -> None:
+    values = [*column.values, *([None] if column.missing else [])]
+    labels = {value: data.draw(st.sampled_from(["x", "y", "1", "True"])) for value in values}
+    shown = replace(column, labels=labels).display_texts()
+    assert len(set(shown)) == column.size
+    assert column.display_texts() == column.cell_texts()
 
 
 @laws

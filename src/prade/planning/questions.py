@@ -22,7 +22,7 @@ from prade.core.numbers import exact, readable
 from prade.data.declare.schema import Schema
 from prade.privacy.budget import Budget, Number
 from prade.privacy.noise_law import NoiseLaw
-from prade.queries.parts import Cells, Marginal, Part, everybody
+from prade.queries.parts import Marginal, Part, everybody
 from prade.queries.workload import Workload
 
 TOTAL = "number of rows"
@@ -38,11 +38,6 @@ class Ask:
     def __init__(self, workload: Workload, share: Number = 1) -> None:
         if not isinstance(workload, Workload) or not len(workload):
             raise WorkloadError(f"an Ask needs a Workload with at least one part, got {workload!r}")
-        for part in workload:
-            if isinstance(part, Cells) and not all(isinstance(label, str) for label in part.cell_labels):
-                raise WorkloadError(
-                    f"part {part.name!r} has labels that are not text, which a file of counts cannot store"
-                )
         object.__setattr__(self, "workload", workload)
         object.__setattr__(self, "share", _share(share, "the share of an Ask"))
 

@@ -101,7 +101,7 @@ class Cells(Part):
         self.table = values.ravel().astype(np.min_scalar_type(int(n_cells)), copy=True)
         self.table.flags.writeable = False
         self.covers = bool((self.table < n_cells).all())
-        self.cell_labels = tuple(labels) or tuple(f"cell {cell}" for cell in range(n_cells))
+        self.cell_labels = tuple(map(str, labels)) or tuple(f"cell {cell}" for cell in range(n_cells))
         if len(self.cell_labels) != n_cells:
             raise WorkloadError(f"there are {len(labels)} labels for {n_cells} cells; give one per cell, or none")
 

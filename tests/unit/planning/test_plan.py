@@ -339,7 +339,6 @@ MINUS = "0 or more"
     ("call", "message"),
     [
         *((lambda w=w: Ask(w), "at least one part") for w in (None, "age", [marginals("age")], Workload(SCHEMA, []))),
-        (lambda: Ask(Workload(SCHEMA, [Cells(["sex"], [0, 1], 2, labels=[1, 2])])), "labels that are not text"),
         *((lambda share=share: Ask(marginals("age"), share), MINUS) for share in (-1, "-1/2")),
         *((lambda s=s: Ask(marginals("age"), s), "the share of an Ask is") for s in (None, "much", True, float("nan"))),
         *((lambda asks=asks: Level("STATE", asks), "needs Asks") for asks in ([marginals("age")], None, "age", [None])),
