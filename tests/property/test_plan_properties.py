@@ -49,29 +49,24 @@ def distinct(values, most, least=1):
     return st.lists(values, min_size=least, max_size=most, unique=True)
 
 
-@st.composite
-def columns(draw, name):
-    kind = draw(st.sampled_from(["text", "whole", "number", "truth", "bins", "days", "group"]))
-    missing = draw(st.booleans())
-    if kind == "group":
-        return Column(name, "group", values=tuple(draw(distinct(TEXTS, 3, 0))))
-    if kind == "bins":
-        edges = tuple(sorted(draw(distinct(st.integers(-50, 50), 4))))
-        integer, low = draw(st.booleans()), draw(st.none() | st.integers(-60, -51))
-        return Column(name, "numeric", edges=edges, integer=integer, min=low, missing=missing)
-    if kind == "days":
-        return Column(name, "numeric", edges=tuple(sorted(draw(distinct(DAYS, 3)))), missing=missing)
-    listed = {"text": TEXTS, "whole": st.integers(-(2**62), 2**62), "number": NUMBERS, "truth": st.booleans()}[kind]
-    values = tuple(draw(distinct(listed, 3)))
-    other = draw(st.sampled_from([None, values[0]]))
-    return Column(name, "categorical", values=values, missing=missing, other=other)
+DECLARED = [
+    {"kind": "categorical", "values": ("a`b", '"', "it's", "# {"), "other": '"'},
+    {"kind": "categorical", "values": (1, -(2**62)), "missing": True},
+    {"kind": "categorical", "values": (0.1, -1e9)},
+    {"kind": "categorical", "values": (True, False), "missing": True},
+    {"kind": "numeric", "edges": (-5, 7, 50), "integer": True, "min": -60},
+    {"kind": "numeric", "edges": (0.5, 3), "missing": True},
+    {"kind": "numeric", "edges": (datetime.date(1999, 1, 1), datetime.date(2020, 2, 29))},
+    {"kind": "group", "values": ("01", "x")},
+]
+COLUMNS = st.builds(lambda name, declared: Column(name, **declared), TEXTS, st.sampled_from(DECLARED))
 
 
 @st.composite
 def schemas(draw):
-    names = draw(distinct(TEXTS, 4))
-    last = Column(f"{max(names, key=len)}x", "categorical", values=(1, 2))  # at least one column to estimate
-    return Schema([*(draw(columns(name)) for name in names), last])
+    columns = draw(st.lists(COLUMNS, min_size=1, max_size=4, unique_by=lambda column: column.name))
+    longest = max((column.name for column in columns), key=len)
+    return Schema([*columns, Column(f"{longest}x", "categorical", values=(1, 2))])  # at least one to estimate
 
 
 @st.composite
