@@ -31,9 +31,9 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-from prade.release.payment import need_on_record, not_entered, spending_stated
+from prade.release.payment import new_cap, spending_stated
 from prade.release.release import Release
-from prade.release.terms import Terms, cap_of, kept_plan, plan_beside, with_cap
+from prade.release.terms import Terms, cap_of, kept_plan, plan_beside
 from prade.reporting.report import write_report
 from prade.sampling.carried import carried_on, expecting_change
 from prade.sampling.draw import PASSES
@@ -114,9 +114,8 @@ def measure(
     with spending_stated():
         plan = plan_with_checked_files(plan, public)
         account, cap_budget = Ledger.of(ledger), cap_of(cap, plan.budget)
-        if cap_budget is None and not account.knows(plan.dataset):
-            need_on_record(plan, Path(folder).resolve(), account)
-            raise not_entered(plan, account)
+        if cap_budget is None:
+            new_cap(plan, folder, account, None)
         public = public.source if isinstance(public, PublicTable) else public
         release = run_measure(
             plan,
@@ -329,7 +328,8 @@ def _measured(
         account = Ledger.of(terms.ledger)
         refuse_early(task.budget, private, table, folder, terms.weak_protection)
         refuse_unfit(task, private, folder)
-        terms = with_cap(terms, task, folder, account)
+        if terms.cap is None:
+            terms = replace(terms, cap=new_cap(task, folder, account, terms.ask_cap))
         made = kept_or_new_plan(task, table, folder, terms, execution=execution)
         on_stage("plan", made)
         if made.expected is not None and made.expected.harmful and not terms.against_advice:

@@ -28,17 +28,12 @@ def payer_for(plan: Plan, output: str, ledger_file: str | None) -> tuple[Ledger,
     Ask a person for the cap, or refuse a script.
     """
     from prade.privacy.ledger import Ledger
-    from prade.release.payment import need_on_record, not_entered
+    from prade.release.payment import new_cap
 
     if not Path(output).exists():
         need_folder(output)
     ledger = Ledger.of(ledger_file)
-    if ledger.knows(plan.dataset):
-        return ledger, None
-    need_on_record(plan, Path(output).resolve(), ledger)
-    if wants_json() or not at_a_terminal():
-        raise not_entered(plan, ledger)
-    return ledger, ask_cap(plan, ledger)
+    return ledger, new_cap(plan, output, ledger, ask_cap if at_a_terminal() and not wants_json() else None)
 
 
 def at_a_terminal() -> bool:

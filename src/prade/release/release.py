@@ -83,10 +83,7 @@ class Measurement:
             law = noise_law(law)
         except PradeError as error:
             raise EstimationError(f"{part.name}: {error}") from None
-        object.__setattr__(self, "part", part)
-        object.__setattr__(self, "counts", values)
-        object.__setattr__(self, "scale", np.broadcast_to(scales, values.shape))
-        object.__setattr__(self, "law", law)
+        self.__dict__.update(part=part, counts=values, scale=np.broadcast_to(scales, values.shape), law=law)
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], counts: Floats, scales: Floats, law: NoiseLaw) -> list[Measurement]:

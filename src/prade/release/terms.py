@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,6 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.protection import Unit
-from prade.release.payment import need_on_record, not_entered
 from prade.release.release import PLAN
 
 PathName = str | PathLike[str]
@@ -41,16 +40,6 @@ class Terms:
     against_advice: bool = False
     method: Method = "prade"
     ask_cap: Callable[[Task, Ledger], Budget] | None = None  # to ask a person for the cap of a new data set
-
-
-def with_cap(terms: Terms, task: Task, folder: PathName, account: Ledger) -> Terms:
-    """Add a cap to the terms if the ledger does not know the data set: ask a person for it, or refuse."""
-    if terms.cap is not None or account.knows(task.dataset):
-        return terms
-    need_on_record(task, Path(folder).resolve(), account)
-    if terms.ask_cap is None:
-        raise not_entered(task, account)
-    return replace(terms, cap=terms.ask_cap(task, account))
 
 
 def cap_of(cap: Number | Budget | None, budget: Budget) -> Budget | None:
