@@ -196,7 +196,7 @@ def test_values_within_a_bin_are_drawn_by_weight():
 
 @pytest.mark.parametrize("weights", [[1.0, -1.0], [1.0, float("nan")], [None, 1.0]], ids=str)
 def test_weights_of_values_are_checked(weights):
-    with pytest.raises(DataError, match="weights in 'W' must be finite and not negative"):
+    with pytest.raises(DataError, match="column 'W': the weight of row"):
         Decoder.fit(Schema([Column("X", "numeric", edges=[1])]), {"X": [0.0, 2.0], "W": weights}, weight="W")
 
 

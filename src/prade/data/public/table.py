@@ -63,7 +63,9 @@ class PublicFiles:
                 "column, as texts"
             )
         if self.sha256 and len(self.sha256) != len(self.files):
-            raise DataError(f"{len(self.sha256)} hashes are for {len(self.files)} files; give one for each, or none")
+            raise DataError(
+                f"sha256 has {len(self.sha256)} hashes for {len(self.files)} files; give one for each, or none"
+            )
 
     @classmethod
     def at(cls, paths: Iterable[str | PathLike[str]], weight: str | None = None) -> PublicFiles:
