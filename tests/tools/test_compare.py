@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import compare.jobs
 import jobs
-from compare import box, comparison, entrants, page, peers
+from compare import box, comparison, entrants, page
 from compare.run import scored
 from compare.systems import MOST_GROUPS, Drawn, Task
 from prade import Column, Schema, Unit
@@ -145,28 +144,6 @@ def test_a_system_takes_the_first_groups_of_an_order_that_does_not_depend_on_how
     many, few = (list(Task(job_of_places(20), "1", 0, 60.0, most).in_turn()) for most in (MOST_GROUPS, 4))
     assert len(many) == MOST_GROUPS == 12
     assert few == many[:4]
-
-
-def test_a_place_that_a_peer_has_done_is_kept(tmp_path, monkeypatch):
-    job, made = job_of_places(2), []
-
-    def peer_rows(package, algorithm, schema, coded, task):
-        made.append((package, algorithm, task.epsilon, len(coded)))
-        return coded.codes, {"fit": 1.5, "draw": 0.5, "GiB": 0.25, "processor": 1.0}
-
-    monkeypatch.setattr(peers, "OUT", tmp_path)
-    monkeypatch.setattr(peers, "peer_rows", peer_rows)
-    codes = {name: np.array([0, 1, 1]) for name in "AB"}
-    first, other = Coded(job.schema, codes), Coded(job.schema, {**codes, "B": np.array([0, 0, 1])})
-    for coded, algorithm, epsilon in (
-        (first, "mst", "1"), (first, "mst", "1"), (other, "mst", "1"), (first, "aim", "1"), (first, "mst", "10"),
-    ):  # fmt: skip
-        rows, took = peers.kept_rows("dpmm", algorithm, job.schema, coded, Task(job, epsilon, 0, 60.0))
-        assert {name: code.tolist() for name, code in rows.items()} == {
-            name: code.tolist() for name, code in coded.codes.items()
-        }
-        assert took["draw"] == 0.5
-    assert made == [("dpmm", *rest, 3) for rest in (("mst", "1"), ("mst", "1"), ("aim", "1"), ("mst", "10"))]
 
 
 @pytest.mark.parametrize(
@@ -317,15 +294,6 @@ def test_a_run_is_scored_with_the_rule_and_without_group_by_group():
     some = scored(job, Drawn(None, 1.0, done=list(range(MOST_GROUPS)), errors=np.arange(groups) / 100))
     assert some["raw"] == some["errors"] == (np.arange(MOST_GROUPS) / 100).tolist()
     assert (some["biased"], some["late"]) == (0, False)
-
-
-def test_the_histogram_has_a_job_that_it_can_do(tmp_path, monkeypatch):
-    monkeypatch.setattr(compare.jobs, "OUT", tmp_path)
-    monkeypatch.setattr(compare.jobs, "PERSONS", 500)
-    few, adult = comparison.JOBS["few"](), comparison.JOBS["adult"]()
-    assert "few" in comparison.MAIN
-    assert few.private == adult.private
-    assert np.prod(few.schema.shape(few.schema.coded)) <= 20_000
 
 
 def test_stamps_follow_what_decides_a_result_and_nothing_else(monkeypatch):

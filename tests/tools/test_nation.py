@@ -52,13 +52,6 @@ def test_exponents_are_found_and_carry_to_other_sizes():
     assert on_paper(used_by(base), 2.0, found, base, nation) == pytest.approx(used_by(nation))
 
 
-def test_what_was_not_varied_has_no_exponent_and_less_than_nothing_is_nothing():
-    base = Size(200, 1_000, 4)
-    assert exponents([(base, 5.0), (Size(100, 1_000, 4), 3.0)], fixed=1.0) == pytest.approx({"groups": 1.0})
-    assert exponents([(base, 1.0), (Size(100, 1_000, 4), 0.9)], fixed=1.0) == pytest.approx({"groups": 0.0})
-    assert on_paper(0.5, 1.0, {"groups": 1.0}, base, Size(400, 1_000, 4)) == 1.0
-
-
 def test_the_table_of_costs_adds_up():
     base = Size(100, 1_000, 4)
     stages, fixed = {"estimate": (3600.0, 2.0), "sample": (1800.0, 1.0)}, {"estimate": (0.0, 0.0), "sample": (0.0, 1.0)}
@@ -91,16 +84,6 @@ def test_an_invented_nation_has_private_and_public_halves(in_a_folder):
     assert not states[0] & states[1]
     assert set(private["PLACE"].to_pylist()) == set(read_table(files.places, guess=False)["PLACE"].to_pylist())
     assert len(Schema.load(files.schema).coded) == 36
-
-
-def test_smaller_runs_have_a_quarter_of_what_they_should(in_a_folder):
-    from nation import variants
-
-    base, places, rows, columns = (size for size, _ in variants(16, 8_000, 4))
-    assert (base.groups, base.parts) == (8, 36)
-    assert places == Size(2, base.rows, 36)
-    assert (rows.groups, columns) == (8, Size(8, base.rows, 9))
-    assert rows.rows < base.rows / 2
 
 
 def test_a_stage_is_run_once_and_kept(in_a_folder, monkeypatch):

@@ -16,15 +16,12 @@ from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.queries.parts import Marginal
-from prade.tuning.candidates import RAW_PAIRS, Candidates, Choice, laws_within, with_least_noise
+from prade.tuning.candidates import Candidates, Choice, with_least_noise
 from prade.tuning.gain import (
     StandInLevel,
     off_by,
-    predicted_gain,
     predicted_rest,
     scaled_to_one_way,
-    shrunk_moments,
-    telling_parts,
 )
 from prade.tuning.rehearse import Rehearsal
 from worlds.plans import plan_of
@@ -134,20 +131,6 @@ def test_least_noise_decides_the_law_of_a_choice(candidates_for):
     assert with_least_noise(candidates_for(Budget.zcdp(1)), start).law is None
 
 
-def test_each_law_comes_with_the_tables_that_suit_it(candidates_for):
-    """At a budget where noise drowns most tables, fewer of them are predicted to be better than all."""
-    budget = Budget.approx("1/50", "1e-9")
-    candidates = candidates_for(budget)
-    for law in laws_within(budget):
-        start = Choice(candidates.single, ((Fraction(0), ()),), law=law)
-        ((words, choice),) = candidates._predicted_best(lambda start=start: start)
-        assert words == f"{many(len(choice.parts), 'one-way table')} predicted to be best"
-        assert 0 < len(choice.parts) < len(start.parts)
-        assert choice == replace(start, parts=choice.parts)
-    rich = candidates_for(10_000)
-    assert not list(rich._predicted_best(lambda: replace(start, law=None)))  # all of them: nothing changes
-
-
 def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
     """By conditioning on all cells at once, where `telling_parts` takes one part after the other."""
     factors = np.random.default_rng(3).normal(size=(6, 6))
@@ -156,36 +139,6 @@ def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
     rest = predicted_rest(moments, cells, variance, [0, 2])
     assert rest == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))).sum())
     assert predicted_rest(moments, cells, variance, [0]) > rest > predicted_rest(moments, cells, variance, [0, 1, 2])
-
-
-def test_raw_pairs_are_for_cells_that_stand_out_from_the_noise(candidates_for):
-    """Rows a cell beside the noise of so many pairs: none at a small budget, some at a larger one, then all."""
-
-    def numbers(epsilon):
-        candidates = candidates_for(epsilon)
-        start = Choice(candidates.single, ((Fraction(0), ()),))
-        found = list(candidates._raw_pairs(lambda: start, RAW_PAIRS))
-        for words, choice in found:
-            assert words == f"{len(choice.parts)} two-way tables, raw answers"
-            assert not choice.settings.smooth
-            assert choice.parts == candidates.pairs[: len(choice.parts)]
-        return [len(choice.parts) for _, choice in found]
-
-    assert numbers(1) == []
-    assert numbers(4) == [3, 2, 1]
-    assert numbers(100) == [6, 3, 2, 1]
-
-
-def test_all_columns_at_once_are_tried_only_where_few_cells_get_noise(data, candidates_for):
-    def tried(epsilon, schema=None):
-        candidates = candidates_for(epsilon)
-        candidates.schema = schema or candidates.schema
-        start = candidates.simplest()
-        return len(list(candidates._joint_table(lambda: start)))
-
-    wide = Schema.from_mbi({**dict.fromkeys("abcdefghi", 4), **dict.fromkeys(data.schema.coded, 8)})
-    assert [tried(each) for each in (1, 20)] == [0, 1]
-    assert tried(20, wide) == 0
 
 
 def test_what_stand_ins_have_out_of_reach_is_counted():
@@ -214,24 +167,6 @@ def test_what_the_last_level_tells_is_not_asked_above(candidates_for):
     assert set(asked_above(candidates, candidates.single[2:])) & set(told)
     few, more = (len(asked_above(candidates_for(epsilon), (("SEX",),))) for epsilon in ("1/100", 100))
     assert few < more
-
-
-def test_a_part_that_others_tell_is_not_asked():
-    rng = np.random.default_rng(0)
-    same, other = rng.normal(size=(200, 2)), rng.normal(size=(200, 2)) * 0.7
-    deviations = np.concatenate([same, same + 0.01 * rng.normal(size=(200, 2)), other], axis=1)
-    cells = [slice(0, 2), slice(2, 4), slice(4, 6)]
-    assert sorted(telling_parts(shrunk_moments(deviations), cells, 0.01, 2)) in ([0, 2], [1, 2])
-    assert sorted(telling_parts(shrunk_moments(deviations), cells, 0.01, 3)) == [0, 1, 2]
-
-
-def test_more_noise_makes_a_part_worth_less(data, rehearsal):
-    levels = [StandInLevel.of(stand_in, ("STATE", "PLACE")) for stand_in in rehearsal.stand_ins]
-    off = off_by(levels, data.schema, ("AGE", "EMPLOY"))
-    gains = [predicted_gain(off, variance) for variance in (1e-12, 1e-4, 1.0, 1e6)]
-    assert gains == sorted(gains, reverse=True)
-    assert gains[0] > 0.01 > gains[-1] >= 0
-    assert predicted_gain(off, 1e-4, known=1e-4) < predicted_gain(off, 1e-4, known=1e6) <= gains[1]
 
 
 def test_a_prior_is_scaled_until_both_one_way_shares_are_the_true_ones(data, rehearsal):

@@ -1,7 +1,5 @@
 """The work of a rehearsal is a count: it grows with what is done, and nothing else changes it."""
 
-from dataclasses import replace
-
 from prade import Budget, Plan, Unit
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
@@ -45,14 +43,6 @@ def test_groups_that_are_not_scored_count_where_answers_are_smoothed():
     many = Groups.of({"STATE": [1, 2] * 100, "PLACE": list(range(200))})
     assert work("a", "b", "c", groups=many) > 1.1 * work("a", "b", "c")
     assert work("a", "b", "c", settings=RAW, groups=many) == work("a", "b", "c", settings=RAW)
-
-
-def test_a_large_table_is_thinned_where_answers_are_smoothed():
-    thin, whole, raw = (
-        work("a", "b", settings=settings, rows=1_000_000, pairs=0)
-        for settings in (Settings(support=10_000), Settings(support=0), replace(RAW, support=10_000))
-    )
-    assert min(whole, raw) > 5 * thin
 
 
 def test_the_safety_net_grows_with_the_effort():

@@ -21,7 +21,7 @@ from prade.scoring.score import joint_errors
 from prade.tuning.candidates import Choice
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort
-from prade.tuning.explore import budgets_of, elbow, listed, plan_file
+from prade.tuning.explore import budgets_of, elbow, listed
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.tune import ANOTHER_BUDGET, Tuner
@@ -125,11 +125,6 @@ def test_numbers_are_of_the_kind_of_the_tasks_budget():
     assert budgets_of(Task("x", schema, Budget.zcdp(1)), [1, 0.1]) == [Budget.zcdp("0.1"), Budget.zcdp(1)]
     approx = budgets_of(Task("x", schema, Budget.approx(1, "1e-6")), [Budget.approx(2, "1e-6"), 1])
     assert approx == [Budget.approx(1, "1e-6"), Budget.approx(2, "1e-6")]
-
-
-def test_each_budget_has_a_file_of_its_own():
-    names = {"0.1": "plan-0.1.toml", "1/3": "plan-1_3.toml", "1234567/7654321": "plan-1234567_7654321.toml"}
-    assert {each: plan_file("plan.toml", Budget.pure(each)).name for each in names} == names
 
 
 def test_plans_are_saved_as_the_data_have_them(explored, tmp_path):

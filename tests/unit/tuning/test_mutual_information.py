@@ -52,13 +52,6 @@ def test_information_is_the_entropies_less_the_joint_entropy():
 # ------------------------------------------------------------------ pairs
 
 
-def test_strongest_pairs_by_number_and_by_threshold():
-    information = known("abcd", {"ab": 0.3, "cd": 0.9, "bc": 0.5})
-    assert strongest_pairs(information, 2) == [("c", "d"), ("b", "c")]
-    assert len(strongest_pairs(information)) == 6
-    assert strongest_pairs(information, 4)[3] == ("a", "c")  # of equals the first
-
-
 # ------------------------------------------------------------------ cliques
 
 
@@ -70,14 +63,6 @@ def test_a_clique_too_large_is_broken_up_along_its_strongest_pairs():
     # c, d first; a and b both bring two new pairs, b (0.7 + 0.8) tells more than a; a's pairs are left, with b or c
     assert cliques(schema, information, pairs, most_cells=1_000) == [("a", "b"), ("a", "c", "d"), ("b", "c", "d")]
     assert cliques(schema, information, pairs, most_cells=100) == sorted(combinations("abcd", 2))
-
-
-def test_a_pair_that_another_clique_has_is_not_asked_twice():
-    """{a, b, d} fits in 200 cells and has (a, b); {a, b, c} does not, and only its other two pairs are left."""
-    schema = Schema.from_mbi({"a": 10, "b": 10, "c": 10, "d": 2})
-    information = known("abcd", {"ab": 0.9, "ac": 0.8, "bc": 0.7, "ad": 0.6, "bd": 0.5})
-    found = cliques(schema, information, strongest_pairs(information, 5), most_cells=200)
-    assert found == [("a", "b", "d"), ("a", "c"), ("b", "c")]
 
 
 @pytest.mark.parametrize("seed", range(6))

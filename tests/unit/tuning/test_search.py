@@ -200,7 +200,7 @@ def test_both_laws_together_do_no_more_work_than_they_may_and_the_first_as_much_
     tuner = tuner_of(lambda law, tables: 0.15 if law == "laplace" else 0.16)
     shortest = tuner.tune(Budget.pure(4), Effort.of(0)).effort
     ended = set()
-    for effort in (*range(12, 120, 12), 200, 400):
+    for effort in (*range(12, 120, 24), 200, 400):
         both, pure = tuner.tune(APPROX, Effort.of(effort, searches=2)), tuner.tune(Budget.pure(4), Effort.of(effort))
         assert both.effort <= max(2 * effort, shortest)
         assert both.plan.law == "laplace"
@@ -217,7 +217,7 @@ def test_a_law_that_was_not_searched_is_not_finished(tuner_of, started):
     tuner = tuner_of(lambda law, tables: 0.15 if law == started else 0.151 if tables == 3 else 0.1)
     start = tuner.candidates.simplest(law=started)
     assert len(start.parts) == 3
-    for effort in range(10, 300, 20):
+    for effort in range(10, 300, 40):
         tuned = tuner.tune(APPROX, Effort.of(effort), start)
         assert not tuned.finished or tuned.expected.error == pytest.approx(0.105, abs=1e-3)
     assert tuned.finished
