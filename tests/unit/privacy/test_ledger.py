@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 from dataclasses import replace
 from datetime import datetime, timedelta
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.privacy.budget import Budget
@@ -164,26 +160,6 @@ def test_commit_again_is_harmless_but_not_with_other_measurements(ledger: Ledger
     with pytest.raises(PradeError, match="committed with the measurements hash-1, not hash-2"):
         ledger.commit(entry.id, "hash-2")
     assert ledger.entries("census") == [committed]
-
-
-FRACTIONS = st.fractions(min_value=Fraction(1, 10**6), max_value=2, max_denominator=10**6)
-
-
-@settings(max_examples=25)
-@given(cap=FRACTIONS, costs=st.lists(FRACTIONS, max_size=8))
-def test_the_file_agrees_with_exact_arithmetic(cap: Fraction, costs: list[Fraction]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger(Path(folder) / "l")
-        ledger.open_dataset("d", UNIT, Budget.zcdp(cap))
-        spent = Fraction(0)
-        for number, cost in enumerate(costs):
-            if spent + cost <= cap:
-                ledger.reserve("d", str(number), Budget.zcdp(cost))
-                spent += cost
-            else:
-                with pytest.raises(BudgetError):
-                    ledger.reserve("d", str(number), Budget.zcdp(cost))
-            assert ledger.remaining("d").rho == cap - spent
 
 
 # ---------------------------------------------------------------- the account

@@ -26,6 +26,9 @@ def test_a_year_spends_no_more_than_its_share_and_what_is_left_of_the_years_befo
         BudgetError, match=r"is in year 1 of 4 .* has epsilon = 0\.5 .* left for it.*begin the next year"
     ):
         spend(ledger, "0.51")
+    division = ledger.dataset("people").division
+    assert division.left_this_year(Budget.pure("1/2")) == Budget.pure("1/2")
+    assert division.left_this_year(Budget.pure(2)) == Budget.pure(0)
     ledger.check("people", "b", Budget.pure("1/2"))
     with pytest.raises(BudgetError, match="year 1 of 4"):
         ledger.check("people", "b", Budget.pure("0.51"))
@@ -67,43 +70,6 @@ def test_the_division_is_in_the_account_and_survives_the_file(ledger):
     assert again.dataset("people").division == Division(Budget.pure(0), Budget.pure(4), (Fraction(1, 2),) * 2)
     assert "years      year 1 of 2 (epsilon = 2, epsilon = 2)" in again.account("people")
     assert again.statement("people").to_dict()["division"]["year"] == 1
-
-
-def test_what_was_spent_before_a_division_may_be_given_back_after_it(ledger):
-    """It may be spent this year or later, and every later year keeps its share."""
-    early = spend(ledger, 2)
-    ledger.divide("people", 2)
-    spend(ledger, 1)
-    with pytest.raises(BudgetError):
-        spend(ledger, "1/1000")
-    ledger.give_back(early.id, "failed")
-    division, statement = ledger.dataset("people").division, ledger.statement("people")
-    assert (statement.spent, statement.remaining) == (Budget.pure(1), Budget.pure(3))
-    assert division.left_this_year(statement.spent) == Budget.pure(2)
-    with pytest.raises(BudgetError, match="year 1 of 2"):
-        spend(ledger, "2.001")
-    spend(ledger, 2)
-    assert division.left_this_year(ledger.statement("people").spent) == Budget.pure(0)
-    ledger.next_year("people")
-    spend(ledger, 1)  # the whole share of year 2
-    assert ledger.remaining("people") == Budget.pure(0)
-    with pytest.raises(BudgetError):
-        spend(ledger, "1/1000")
-
-
-def test_what_a_year_gives_back_is_there_for_the_next_and_a_new_division_has_it(ledger):
-    ledger.divide("people", 4)
-    this_year = spend(ledger, 1)
-    ledger.next_year("people")
-    spend(ledger, 1)
-    with pytest.raises(BudgetError):
-        spend(ledger, "1/1000")
-    ledger.give_back(this_year.id, "failed")
-    spend(ledger, "1/2")
-    division = ledger.divide("people", 2).division
-    assert (division.before, division.left) == (Budget.pure("3/2"), Budget.pure("5/2"))
-    with pytest.raises(BudgetError):
-        spend(ledger, "1.251")
 
 
 @pytest.mark.parametrize(("years", "shares"), [(0, None), (True, None), (2, ["1"]), (2, [1, 0]), (2, [1, -1])])
