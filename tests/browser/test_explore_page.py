@@ -142,7 +142,7 @@ def test_the_slider_moves_by_keys_a_row_chooses_and_everything_follows(page, dat
 def test_tiles_say_better_or_worse(chromium, data, tmp_path):
     worse = copy.deepcopy(data)
     worse["recommended"] = 0
-    advice = data["budgets"][0]["advice"]
+    advice = f"{data['budgets'][0]['advice']}."
     worse["budgets"][0]["advice"] = f"{advice} {data['rehearsal']} {data['caveats'][1]}"
     worse["budgets"][0].update(worthwhile=False)
     worse["budgets"][0]["expected"].update(error=0.35, gain=-0.011)

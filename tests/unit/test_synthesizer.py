@@ -198,22 +198,17 @@ def test_some_groups_only(fitted):
 
 
 @pytest.mark.parametrize(
-    ("groups", "message"),
+    ("given", "message"),
     [
-        ({"PLACE": "qq"}, "no group has PLACE 'qq'"),
-        ({"AGE": 3}, "'AGE' does not tell the release's groups apart; their columns are STATE, PLACE"),
-        ({"STATE": 2, "PLACE": "q"}, "no group has all these values together"),
+        ({"groups": {"PLACE": "qq"}}, "no group has PLACE 'qq'"),
+        ({"groups": {"AGE": 3}}, "'AGE' does not tell the release's groups apart; their columns are STATE, PLACE"),
+        ({"groups": {"STATE": 2, "PLACE": "q"}}, "no group has all these values together"),
+        *(({"num_rows": rows}, r"num_rows is .*; give a whole number, 1 or more") for rows in (0, 2.5, True, "10")),
     ],
 )
-def test_unknown_groups_are_refused(fitted, groups, message):
-    with pytest.raises(DataError, match=message):
-        fitted.sample(5, groups=groups)
-
-
-@pytest.mark.parametrize("number", [0, 2.5, True, "10"])
-def test_a_number_of_rows_is_a_whole_number(fitted, number):
-    with pytest.raises(PradeError, match=r"num_rows is .*; give a whole number, 1 or more"):
-        fitted.sample(number)
+def test_rows_that_cannot_be_drawn_are_refused(fitted, given, message):
+    with pytest.raises(PradeError, match=message):
+        fitted.sample(**given)
 
 
 def test_a_seed_draws_the_same_rows_and_none_draws_others(fitted):
@@ -284,13 +279,6 @@ def test_other_parameters_need_another_folder(fitted, change, named):
     assert not hasattr(changed, "plan_")
 
 
-def test_more_than_the_cap_is_refused_and_costs_nothing(tmp_path, custodian):
-    with pytest.raises(BudgetError, match="In this run nothing was spent"):
-        synthesizer(tmp_path, cap=4).fit(PRIVATE)
-    assert not custodian.exists()
-    assert not (tmp_path / "release").exists()
-
-
 def test_without_a_cap_an_unknown_data_set_is_refused_with_the_remedy(tmp_path, custodian):
     unit = Unit(3, person_id="ID", per_group=2, neighbours="replace")
     with pytest.raises(
@@ -326,12 +314,6 @@ def test_a_lost_ledger_is_no_new_budget(tmp_path, custodian, cap):
 def test_a_cap_is_of_the_plans_kind(tmp_path, custodian, epsilon, cap, recorded):
     synthesizer(tmp_path, epsilon=epsilon, cap=cap).fit(PRIVATE)
     assert Ledger(custodian).dataset("private").cap == recorded
-
-
-def test_a_cap_without_a_delta_is_refused_where_the_plan_has_one(tmp_path, custodian):
-    with pytest.raises(PradeError, match=r"give cap=Budget\.approx\(epsilon, delta\)"):
-        synthesizer(tmp_path, epsilon=1, delta=1e-9, cap=2).fit(PRIVATE)
-    assert not custodian.exists()
 
 
 # ---------------------------------------------------------------- refusals
@@ -385,6 +367,8 @@ def test_the_private_table_is_not_the_public_one(tmp_path):
         ({"levels": "STAET"}, "did you mean 'STATE'"),
         ({"ledger": False}, "ledger is False; give a Ledger or the path of its file"),
         ({"unit": 3}, "unit is 3; give a Unit"),
+        ({"cap": 4}, "In this run nothing was spent"),
+        ({"epsilon": 1, "delta": 1e-9, "cap": 2}, r"give cap=Budget\.approx\(epsilon, delta\)"),
     ],
 )
 def test_wrong_parameters_cost_nothing(tmp_path, custodian, change, message):
@@ -464,9 +448,6 @@ def test_load_without_the_public_table_answers_but_does_not_draw(fitted):
     assert again.sample(10, seed=1).equals(fitted.sample(10, seed=1))
     assert again.spent_ is None
     refit(again)
-
-
-def test_load_with_another_public_table_is_refused(fitted):
     with pytest.raises(DataError, match="made from another release or public table"):
         Synthesizer.load(fitted.folder, public=frame(seed=9))
 
