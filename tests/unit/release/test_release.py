@@ -101,26 +101,6 @@ def test_gaussian_totals_by_hand():
     assert deviation == pytest.approx(1.5**-0.5)
 
 
-def test_the_mean_is_unbiased_and_as_precise_as_it_says():
-    """Noise of the declared law, drawn with a seed, because this is post-processing; every group is a trial."""
-    random, truth, trials = np.random.default_rng(0), 1000, 20_000
-    level = Level("TRIAL", Workload.marginals(SCHEMA, ["SEX", ("AGE", "SEX")]), 1)
-    plan = Plan("survey", SCHEMA, Budget.pure("1/10"), Unit(), [level], {"TRIAL": np.arange(trials)})
-    noisy = [
-        [
-            truth // part.n_cells
-            + np.round(random.laplace(scale=float(question.scale), size=(trials, part.n_cells))).astype(np.int64)
-            for part in question.parts
-        ]
-        for question in plan.questions
-    ]
-    totals, deviation = Release(Path("nowhere"), plan, tuple(map(tuple, noisy))).totals(0)
-    assert totals.mean() == pytest.approx(truth, abs=5 * deviation / trials**0.5)
-    assert totals.std() == pytest.approx(deviation, rel=0.03)
-    for answers in noisy:  # none of the sums is as precise by itself
-        assert all(counts.sum(axis=1).std() > deviation for counts in answers)
-
-
 def test_a_level_without_any_total_says_so():
     partial = Workload(SCHEMA, [Cells(["SEX"], [0, 1], 1)])
     with pytest.raises(DataError, match="level STATE has no total, and none of its parts covers all rows"):
