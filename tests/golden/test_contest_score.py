@@ -16,41 +16,12 @@ SCHEMA = Schema(
 TOWNS = {"TOWN": ["a", "b", "c", "d", "e", "f"]}
 
 # The 33 columns of the contest's table that are no group columns, in the order of its parameters file.
-CONTEST_COLUMNS = [
-    "HHWT",
-    "GQ",
-    "PERWT",
-    "SEX",
-    "AGE",
-    "MARST",
-    "RACE",
-    "HISPAN",
-    "CITIZEN",
-    "SPEAKENG",
-    "HCOVANY",
-    "HCOVPRIV",
-    "HINSEMP",
-    "HINSCAID",
-    "HINSCARE",
-    "EDUC",
-    "EMPSTAT",
-    "EMPSTATD",
-    "LABFORCE",
-    "WRKLSTWK",
-    "ABSENT",
-    "LOOKING",
-    "AVAILBLE",
-    "WRKRECAL",
-    "WORKEDYR",
-    "INCTOT",
-    "INCWAGE",
-    "INCWELFR",
-    "INCINVST",
-    "INCEARN",
-    "POVERTY",
-    "DEPARTS",
-    "ARRIVES",
-]
+CONTEST_NAMES = (
+    "HHWT GQ PERWT SEX AGE MARST RACE HISPAN CITIZEN SPEAKENG HCOVANY HCOVPRIV HINSEMP HINSCAID HINSCARE EDUC "
+    "EMPSTAT EMPSTATD LABFORCE WRKLSTWK ABSENT LOOKING AVAILBLE WRKRECAL WORKEDYR INCTOT INCWAGE INCWELFR "
+    "INCINVST INCEARN POVERTY DEPARTS ARRIVES"
+)
+CONTEST_COLUMNS = CONTEST_NAMES.split()
 
 
 def table(*blocks):

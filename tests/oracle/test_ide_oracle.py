@@ -62,21 +62,6 @@ def test_the_random_problems_have_all_four_cases():
     assert (seen >= 2).all(), seen
 
 
-@pytest.mark.parametrize("order", ["cyclic", "random"])
-def test_named_orders_are_those_of_visits(order):
-    case, _ = noisy_case(0, False)
-    layout = Layout(case.prior, Workload(case.schema, case.parts), largest_bundle=1)
-    ide = IDE(steps=7, order=order)
-    visits = ide.visits(layout)
-    assert len(visits) == 7
-    assert len(layout.bundles) == len(case.parts)
-    if order == "cyclic":
-        assert sorted(visits[: len(case.parts)]) == list(range(len(case.parts)))[:7]
-    want = algorithm_1(case, visits, 7, "least-kl", complete=False)
-    got = ide.fit(case.prior, case.measurements(), case.total, layout=layout)
-    np.testing.assert_allclose(got.weights, want, atol=1e-13)
-
-
 # ------------------------------------------------------------------ numbers worked by hand
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
@@ -117,12 +102,6 @@ def test_case_4_an_uncovered_rest_without_mass_is_filled_evenly():
     np.testing.assert_allclose(got.weights, [0.4, 0.6 / 7, 0.1, 0.2, 0.8 / 7, 0.1], atol=1e-15)
 
 
-def test_cases_2_and_4_at_once():
-    part = Cells(["b"], [0, 1, 2], 2)
-    got = one_step(full([0.5, 0, 0, 0.5, 0, 0]), part, [0.2, 0.5])
-    np.testing.assert_allclose(got.weights, [0.1, 0.25, 0.15, 0.1, 0.25, 0.15], atol=1e-15)
-
-
 @pytest.mark.parametrize(
     ("prior", "projection", "expected"),
     [
@@ -138,25 +117,6 @@ def test_the_nearest_distribution_is_not_unique(prior, projection, expected):
     public = Prior(schema, {"a": np.arange(2)}, np.array(prior))
     answer = Measurement(Marginal.of(schema, ["a"]), [70, 70], 1.0)
     got = IDE(steps=1, order=[0], projection=projection).fit(public, [answer], 100.0)
-    np.testing.assert_allclose(got.weights, expected, atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("shares", "expected"),
-    [
-        # too little: max(y, c r) with r = (0.5, 0.3, 0.2); c = 0.7 / 0.7 raises the first and the last
-        ([0.1, 0.3, 0.1], [0.5, 0.3, 0.2]),
-        # 0.6 stays above c r; the others share 0.4 as 0.5 : 0.2
-        ([0.1, 0.6, 0.0], [0.4 * 5 / 7, 0.6, 0.4 * 2 / 7]),
-        # a negative answer counts as none: (0, 1.2, 0.3) over 1; min with c r at c = 7/3
-        ([-0.4, 1.2, 0.3], [0.0, 0.7, 0.3]),
-    ],
-)
-def test_least_kl_projection_by_hand(shares, expected):
-    schema = Schema.from_mbi({"a": 3})
-    public = Prior(schema, {"a": np.arange(3)}, np.array([0.5, 0.3, 0.2]))
-    answer = Measurement(Marginal.of(schema, ["a"]), 1000 * np.array(shares), 1.0)
-    got = IDE(steps=1, order=[0]).fit(public, [answer], 1000.0)
     np.testing.assert_allclose(got.weights, expected, atol=1e-14)
 
 

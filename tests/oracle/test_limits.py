@@ -87,18 +87,3 @@ def test_map_is_never_worse_than_the_prior_nor_than_two_stage_by_its_own_measure
     two = TwoStage().fit(case.prior, case.measurements(), case.total)
     assert mine <= map_objective(case, case.p, n0) * (1 + 1e-7) + 1e-9
     assert mine <= map_objective(case, two.weights, n0) * (1 + 1e-7) + 1e-7 * n0
-
-
-@law
-@given(seed=seeds, n0=st.floats(0.5, 100.0), shift=st.integers(1, 5))
-def test_a_part_twice_with_doubled_scale_is_the_part_once(seed, n0, shift):
-    case = noisy_case(seed)
-    once = estimate(case, n0, 0.05 * case.total, 1e-10)
-    k = shift % len(case.parts)
-    for listed in (case.parts, case.matrices, case.counts, case.laws):
-        listed.append(listed[k])
-    case.scales[k] = 0.1 * case.total
-    case.scales.append(0.1 * case.total)
-    twice = MAP(n0=n0, tolerance=1e-10).fit(case.prior, case.measurements(), case.total)
-    assert twice.report.objective == pytest.approx(once.report.objective, rel=1e-8, abs=1e-9 * n0)
-    np.testing.assert_allclose(twice.weights, once.weights, atol=2e-4)

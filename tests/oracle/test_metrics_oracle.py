@@ -13,7 +13,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from prade.data.public.public import Public
 from prade.scoring.evaluation import evaluate
 from prade.scoring.metrics.measures import Choices, all_metrics
 from prade.scoring.metrics.regressions import Fit, Formula, least_squares, logistic, overlap, regression
@@ -73,14 +72,6 @@ def test_correlations_as_scipy_has_them():
         assert found[index[pair[0]], index[pair[1]]] == pytest.approx(association(counts.to_numpy(), "cramer"))
     assert np.isnan(np.diag(found)).all()
     np.testing.assert_array_equal(found, found.T)
-
-
-def test_correlation_with_weights_is_that_of_repeated_rows():
-    times = np.arange(len(TRUE)) % 3 + 1
-    public = Public.of(SCHEMA, TRUE.append_column("W", [times]), weight="W")
-    weighted = Side(public.prior, public.numbers)
-    repeated = Side.of(SCHEMA, TRUE.take(np.repeat(np.arange(len(TRUE)), times)))
-    np.testing.assert_allclose(correlations(weighted), correlations(repeated), atol=1e-12)
 
 
 # ---------------------------------------------------------------- regressions

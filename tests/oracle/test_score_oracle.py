@@ -10,7 +10,7 @@ from prade import Schema
 from prade.data.declare.schema_file import CONTEST_EDGES
 from prade.data.public.joint import encode
 from prade.examples import census_like
-from prade.scoring.score import joint_errors, score
+from prade.scoring.score import score
 
 
 def slow_score(truth, synthetic, by, pairs, bias=250):
@@ -96,15 +96,3 @@ def test_missing_values_by_place():
         coded.append(frame)
     assert found.mean == pytest.approx(slow_score(*coded, ["STATE", "PLACE"], found.pair_names), abs=1e-12)
     assert all(data.schema[name].missing for name in ("EDUC", "RENT"))
-
-
-def test_distributions_against_projections():
-    data = census_like(persons=400, seed=2)
-    generator = np.random.default_rng(3)
-    public, private = encode(data.schema, data.public), encode(data.schema, data.private)
-    tilted = type(public)(data.schema, public.codes, generator.exponential(size=len(public)))
-    found = joint_errors(private, tilted)
-    names = [(a, b) for i, a in enumerate(data.schema.coded) for b in data.schema.coded[i + 1 :]]
-    expected = [np.abs(private.project(pair) - tilted.project(pair)).sum() for pair in names]
-    assert np.allclose(found, expected, rtol=0, atol=1e-12)
-    assert found.max() > 0.1

@@ -9,17 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from prade.estimating.levels.error_bars import _Apart, _Kind
+from prade.estimating.levels.error_bars import _Kind
 from prade.estimating.levels.smoothing import (
-    EXPECTED_APART,
     EXPECTED_BETWEEN,
     EXPECTED_WITHIN,
     RATIOS,
     SCALES,
-    TRUST,
     UNSURE,
     Smoother,
-    differing_apart,
     expected_within,
 )
 from prade.estimating.levels.variation import FurtherVariation, PublicVariation
@@ -79,28 +76,6 @@ def test_the_most_likely_numbers_are_chosen(seed):
     assert sum(chosen - fit < 0.1 for fit in grid.values()) < len(grid) / 10  # the maximum is no plateau
 
 
-def test_without_differences_between_groups_only_w_is_chosen():
-    variation, deviations, rows, noise = problem(1, between=False)
-    smoother = Smoother.fit(variation, deviations, rows, noise)
-    fits = [penalised(variation, deviations, noise, rows[0], 0.0, w) for w in SCALES]
-    assert smoother.a == 0
-    assert smoother.w == SCALES[int(np.argmax(fits))]
-
-
-def test_noise_that_differs_otherwise_than_by_a_factor_is_nearly_conditioned_on():
-    """Up to 20 % up or down from cell to cell: means off by half a standard deviation at most, variances by half."""
-    variation, deviations, rows, noise = problem(4)
-    noise = noise * np.random.default_rng(0).uniform(0.8, 1.2, noise.shape)
-    smoother = Smoother.fit(variation, deviations, rows, noise)
-    s = smoother.a * variation.between + smoother.w / rows[0] * variation.within
-    for deviation, each in zip(deviations, noise, strict=True):
-        gain = s @ np.linalg.inv(s + np.diag(each**2))
-        mean, variance = smoother.posterior(deviation, each)
-        exact = np.diag(s - gain @ s)
-        assert (np.abs(mean - gain @ deviation) < 0.5 * np.sqrt(exact)).all()
-        np.testing.assert_allclose(variance, exact, rtol=0.5)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_means_of_a_and_w_are_those_over_a_fine_grid(seed):
     """Within 5 %: Smoother's own grid has steps of 2 and 1.2."""
@@ -115,47 +90,6 @@ def test_the_means_of_a_and_w_are_those_over_a_fine_grid(seed):
     likely = np.exp(fits - fits.max())
     assert found.expected_a == pytest.approx(likely @ a.ravel() / likely.sum(), rel=0.05)
     assert found.expected_w == pytest.approx(likely @ w.ravel() / likely.sum(), rel=0.05)
-
-
-def log_mean_likelihood(variation, deviations, noise, rows, expected):
-    """The mean of the likelihood over all pairs on the grid, weighted by how likely they are before any answer."""
-    usual, told, before = expected_within(variation, rows), [], []
-    for ratio in RATIOS:
-        for w in SCALES:
-            s = ratio * w * variation.between + w / rows * variation.within
-            zero = np.zeros(len(s))
-            told.append(
-                sum(
-                    multivariate_normal(zero, s + np.diag(v**2)).logpdf(y)
-                    for y, v in zip(deviations, noise, strict=True)
-                )
-            )
-            before.append(-((np.log(ratio * w / expected) ** 2 + np.log(w / usual) ** 2) / UNSURE**2) / 2)
-    told, before = np.array(told), np.exp(before)
-    return told.max() + np.log(before @ np.exp(told - told.max()) / before.sum())
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_columns_are_taken_apart_by_how_much_better_that_explains_the_answers(seed):
-    """The covariance is the mean of the joint one and of that of single columns, by their probabilities."""
-    variation, deviations, rows, noise = problem(seed, cells=4, groups=2)
-    noise = np.broadcast_to(noise[:1], noise.shape)
-    families = np.array([0, 0, 1, 1])
-    joint = Smoother.fit(variation, deviations, rows, noise)
-    found = Smoother.fit(variation, deviations, rows, noise, families=families)
-    log_joint = log_mean_likelihood(variation, deviations, noise, rows[0], EXPECTED_BETWEEN)
-    wanted, log_apart = np.zeros((4, 4)), 0.0
-    for at in (slice(0, 2), slice(2, 4)):
-        alone = PublicVariation(variation.between[at, at], variation.within[at, at])
-        part = Smoother.fit(alone, deviations[:, at], rows, noise[:, at], EXPECTED_APART)
-        wanted[at, at] = part.a * alone.between + part.w / rows[0] * alone.within
-        log_apart += log_mean_likelihood(alone, deviations[:, at], noise[:, at], rows[0], EXPECTED_APART)
-    likely = 1 / (1 + np.exp(TRUST * (log_joint - log_apart)))
-    assert 0.01 < likely < 0.99  # both matter
-    wanted = likely * wanted
-    wanted += (1 - likely) * (joint.a * variation.between + joint.w / rows[0] * variation.within)
-    np.testing.assert_allclose(found.square_root() @ found.square_root().T, wanted, rtol=1e-7, atol=1e-12)
-    assert found.a == pytest.approx((1 - likely) * joint.a)
 
 
 # ---------------------------------------------------------------- errors of answers
@@ -203,60 +137,3 @@ def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups):
         np.testing.assert_allclose(variance[g], np.var(u[:, measured:] - heard @ gain.T, axis=0), rtol=0.05)
         np.testing.assert_allclose(left[g], np.var(u[:, measured:] - u[:, :measured] @ gain.T, axis=0), rtol=0.05)
         np.testing.assert_allclose(prior[g], np.diag(true)[measured:], rtol=1e-9)
-
-
-def test_a_measured_cell_asked_for_again_has_its_posterior_variance():
-    """With a prior that is worth next to nothing against it, MAP repeats the smoothed answer."""
-    variation, _, _, noise = problem(3, groups=1)
-    rows, a, w = np.array([300.0]), 0.7, 2.0
-    twice = PublicVariation(
-        *(np.block([[m, m[:, :2]], [m[:2], m[:2, :2]]]) for m in (variation.between, variation.within))
-    )
-    variance, _, _ = errors_of(twice, len(variation.within), (a, w), (a, w), rows, noise, 1e-9)
-    s = a * variation.between + w / rows[0] * variation.within
-    exact = np.diag(s - s @ np.linalg.inv(s + np.diag(noise[0] ** 2)) @ s)
-    np.testing.assert_allclose(variance[0], exact[:2], rtol=1e-6)
-
-
-def test_columns_apart_widen_the_errors_of_measured_and_other_cells_by_their_own_formula():
-    """u = joint part + columns' own part, which other cells follow by regression: against simulated errors."""
-    generator = np.random.default_rng(0)
-    measured, cells, n0 = 4, 6, 20.0
-    within = covariance(generator, cells, cells)
-    variation = PublicVariation(1e-3 * covariance(generator, cells, 3), within)
-    at, after, rows = slice(measured), slice(measured, None), np.array([400.0])
-    noise = generator.uniform(0.01, 0.04, (1, measured))
-    families = np.array([0, 0, 1, 1])
-    numbers = np.array([[0.4, 1.0, 0.9, 3.0], [0.4, 1.0, 0.9, 3.0], [0.1, 2.0, 0.2, 5.0], [0.1, 2.0, 0.2, 5.0]])
-    known = PublicVariation(variation.between[at, at], within[at, at])
-    own, one_row = np.diag(variation.between)[after], np.diag(within)[after]
-    further = FurtherVariation(variation.between[after, at], within[after, at], own, own, one_row)
-    inverse, nothing = np.linalg.inv(known.within), np.zeros(2)
-    likely, expected = (0.5, 1.5), (1.2, 1.9)
-    model = _Kind(
-        SimpleNamespace(variation=known),
-        (*likely, 0.0, 1.0, *expected),
-        np.zeros(measured),
-        _Apart(numbers, families),
-        rows,
-        noise,
-        n0,
-    )
-    variance, _, _ = model.errors(further, inverse, one_row, own, nothing)
-    fitted = likely[0] * known.between + likely[1] / rows[0] * known.within
-    fitted += differing_apart(known, families, numbers[:, 0], numbers[:, 1], rows[0])
-    smoothed = fitted @ np.linalg.inv(fitted + np.diag(noise[0] ** 2))
-    d = np.diag(np.diag(fitted - smoothed @ fitted))
-    gain = within[after, at] @ np.linalg.inv(known.within + n0 * d) @ smoothed
-    moved = within[after, at] @ inverse
-    joint = expected[0] * variation.between + expected[1] / rows[0] * within
-    apart = differing_apart(known, families, numbers[:, 2], numbers[:, 3], rows[0])
-    unexplained = 1 - np.sum(moved * within[after, at], axis=1) / one_row
-    a, w = (np.exp(np.mean(np.log(numbers[::2, k]))) for k in (2, 3))
-    extra = unexplained * (a * own + w * one_row / rows[0])
-    size = 40_000
-    u = generator.multivariate_normal(np.zeros(cells), joint, size)
-    v = generator.multivariate_normal(np.zeros(measured), apart, size)
-    true = u[:, after] + v @ moved.T + np.sqrt(extra) * generator.normal(size=(size, 2))
-    heard = u[:, at] + v + noise[0] * generator.normal(size=(size, measured))
-    np.testing.assert_allclose(variance[0], np.var(true - heard @ gain.T, axis=0), rtol=0.05)

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from prade import Level, Plan, Release, Rule, Schema, Unit, Workload
-from prade.core.execution import Execution
 from prade.data.public.public import Public
-from prade.data.read.tables import read_table
 from prade.estimating.levels.added_rows import ShownCell, shown_cells, with_extra, with_shown
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
@@ -224,27 +222,3 @@ def test_kept_estimates_and_rows_are_those_that_were_made(tmp_path, settings):
         for one, two in zip(sample_groups(made, 7), sample_groups(other, 7), strict=True):
             codes = (one.codes, two.codes) if hasattr(one, "codes") else ({"": one}, {"": two})
             assert all(np.array_equal(code, codes[1][name]) for name, code in codes[0].items())
-
-
-def test_the_number_of_workers_changes_nothing():
-    release = release_of()
-    one, other = (
-        Estimates.of(release, PUBLIC, Settings(extra=0.02), execution=Execution(threads)) for threads in (1, 3)
-    )
-    for group in range(5):
-        assert np.array_equal(one.weights(1, group), other.weights(1, group))
-
-
-# ---------------------------------------------------------------- files and settings
-
-
-def test_added_rows_are_marked_in_the_file_and_others_are_written_as_before(tmp_path):
-    found = with_extra(PUBLIC, 0.02, [])
-    for public, written in ((PUBLIC, 2), (found, 3)):
-        public.save(tmp_path / "rows.parquet")
-        assert f'"format": {written}'.encode() in read_table(tmp_path / "rows.parquet").schema.metadata[b"prade"]
-        read = Public.load(tmp_path / "rows.parquet")
-        assert read.added == public.added
-        assert np.array_equal(read.prior.weights, public.prior.weights)
-    assert np.array_equal(found.observed_weights[-found.added :], np.zeros(found.added))
-    np.testing.assert_allclose(found.observed.prior.weights, PUBLIC.prior.weights)

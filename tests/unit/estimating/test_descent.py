@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from prade import Ask, Budget, Column, EstimationError, Groups, Level, Schema, Workload
-from prade.core.execution import Execution
 from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.foundation import GroupPriors
-from prade.estimating.levels.variation import blocks
 from prade.examples import census_like
 from prade.planning.settings import Settings
 from worlds.plans import plan_of
@@ -90,33 +88,6 @@ def test_children_are_added_up_and_joined_by_inverse_variances():
         # the sum of three cells has three times the variance; nothing else tells the number of rows
         assert found.totals[state] == pytest.approx(expected.sum(), rel=1e-14)
         assert found.total_variance[state] == pytest.approx(3 / (own + below[state]), rel=1e-14)
-
-
-def test_totals_join_what_was_asked_and_what_adds_up():
-    """Asked with share 1, and the sums of A (3 cells) and B (2 cells) with shares 2 and 1 of 4."""
-    plan = survey(Level("STATE", [Ask(A, 2), Ask(B, 1)], total=1))
-    variances = [question.variance for question in plan.questions]
-    np.testing.assert_allclose(variances, np.array([32, 8, 32]) - 1 / 6, rtol=1e-3)
-    release = filled(plan, lambda q, g, c: [300, 95, 160][q] + g)
-    found = raw_answers(release, 0)
-    weights = 1 / (np.array([1, 3, 2]) * variances)
-    for g in range(2):
-        said = np.array([300 + g, 3 * (95 + g), 2 * (160 + g)])
-        assert found.totals[g] == pytest.approx(weights @ said / weights.sum(), rel=1e-14)
-    np.testing.assert_allclose(found.total_variance, 1 / weights.sum())
-    assert found.parts == (*A.parts, *B.parts)  # the total is no part to estimate from
-
-
-def test_a_free_level_is_added_up_from_below():
-    plan = survey(Level(()), Level("STATE"), Level("PLACE", Ask(A), total=0))
-    release = filled(plan, lambda q, g, c: 10 * g + c)
-    everybody, states = (raw_answers(release, level) for level in (0, 1))
-    np.testing.assert_allclose(everybody.counts[0], [[60, 64, 68]])
-    np.testing.assert_allclose(states.counts[0], [[30, 33, 36], [30, 31, 32]])
-    v = plan.questions[0].variance
-    np.testing.assert_allclose(everybody.variance, 4 * v)
-    np.testing.assert_allclose(states.variance, [[3 * v], [v]])
-    np.testing.assert_allclose(states.total_variance, [9 * v, 3 * v])
 
 
 def test_three_levels_with_parts_at_some_of_them():
@@ -232,40 +203,6 @@ def test_the_papers_estimators_take_the_counts_as_they_are(estimator, name):
         assert each.estimate.weights.sum() == pytest.approx(1.0)
         noisy = release.noisy[-1][0][each.group] / each.total
         np.testing.assert_allclose(each.estimate.project(["A", "B"]).ravel(), noisy, atol=0.05)
-
-
-@pytest.mark.parametrize("settings", [Settings(), Settings(posterior="linear"), Settings(smooth=False)])
-def test_threads_do_not_matter(settings):
-    plan = survey(Level("STATE", AB), Level("PLACE", A), budget=Budget.pure(3))
-    release = release_of(plan, rows_of(8), 5)
-    one, three = (
-        [each.estimate.weights for each in estimated(release, PUBLIC, settings, execution=Execution(threads))]
-        for threads in (1, 3)
-    )
-    assert all(np.array_equal(x, y) for x, y in zip(one, three, strict=True))
-
-
-# ---------------------------------------------------------------- blocks
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_blocks_hold_every_cell_once_and_no_more_than_they_may(seed):
-    generator = np.random.default_rng(seed)
-    sizes = generator.integers(1, 40, 12).tolist()
-    most, piece = 20, 6
-    found = blocks(sizes, most, piece)
-    cells = np.concatenate([np.arange(each.start, each.stop) for each in found])
-    assert cells.tolist() == list(range(sum(sizes)))
-    start = np.cumsum([0, *sizes])
-    for each in found:
-        assert each.stop - each.start <= most
-        for k, size in enumerate(sizes):
-            inside = min(each.stop, start[k + 1]) - max(each.start, start[k])
-            # small parts are whole, large ones in pieces
-            assert inside <= 0 or (inside == size if size <= most else inside <= piece)
-    alone = [k for k in range(len(sizes) - 1) if sizes[k] <= most and sizes[k + 1] <= most]
-    joined = sum(any(each.start <= start[k] and each.stop >= start[k + 2] for each in found) for k in alone)
-    assert joined >= 1 or all(sizes[k] + sizes[k + 1] > most for k in alone)
 
 
 # ---------------------------------------------------------------- never worse than the prior

@@ -1,11 +1,9 @@
 """What raw answers alone say about sums of measured cells."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from prade import Column, Level, Schema, Settings, Workload
+from prade import Column, Level, Schema, Workload
 from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE, direct_variances
@@ -63,41 +61,6 @@ def test_it_is_the_noise_and_the_distance_from_the_raw_answers(found):
     np.testing.assert_allclose(limit[:, 0], noise + 100**2)
     both = direct_variances(found, 0, [asked(found, "AGE >= 40")], np.zeros(2, int), raw.sum(keepdims=True)[:, None])
     np.testing.assert_allclose(both[0, 0], noise.sum())
-
-
-@pytest.mark.parametrize("query", ["AGE >= 40 and SEX == 1", "AGE < 20 or RENTS == 1"])
-def test_what_no_measured_table_tells_has_no_limit(found, query):
-    assert np.isinf(direct_variances(found, 0, [asked(found, query)], np.arange(2), np.zeros((2, 1)))).all()
-
-
-def test_the_table_with_the_least_noise_counts(found):
-    """Who has a rent rents: one cell of RENTS has less noise than four of RENT."""
-    answers = found.answers[0]
-    number = [part.columns for part in answers.parts].index(("RENTS",))
-    counts = answers.counts[number][:, 1:]
-    limit = direct_variances(found, 0, [asked(found, "RENT >= 0")], np.arange(2), counts)
-    np.testing.assert_allclose(limit[:, 0], answers.variance[:, number])
-
-
-def test_a_question_that_may_have_cells_without_public_rows_has_no_limit():
-    """Private rents go higher than public ones: who pays 1,000 or more may be in a bin that no public row is in."""
-    columns = [
-        replace(column, edges=(500, 1000, 1500, 2000, 2500)) if column.name == "RENT" else column for column in SCHEMA
-    ]
-    schema = Schema(columns)
-    plan = plan_of(schema, Level("PLACE", Workload.all_marginals(schema, 1)), groups=GROUPS, budget=1)
-    private = people((3, 4), 0.6, 1)
-    private["RENT"] = np.where(private["RENT"] > 1900, 2700.0, private["RENT"])
-    release = counted(plan, private, np.random.default_rng(0))
-    found = Estimates.of(
-        release, Public.of(schema, people((1, 2), 0.35, 0), ["STATE", "PLACE"]), Settings(unseen=False)
-    )
-    everybody = np.zeros(40, np.int64)
-    high = np.where(parse("RENT >= 1000", schema).mask(found.public.prior.codes), 0, 1)
-    assert np.isinf(direct_variances(found, 0, [(high, 1)], everybody, np.zeros((1, 1)))).all()
-    bins = [(found.public.prior.codes["RENT"], schema.size("RENT"))]
-    limits = direct_variances(found, 0, bins, everybody, np.zeros((1, schema.size("RENT"))))
-    assert np.isinf(limits[0]).tolist() == [False, False, False, False, True, True, False]
 
 
 def test_columns_that_follow_from_each_other_do_not_widen_intervals():

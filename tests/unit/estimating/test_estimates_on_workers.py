@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import pickle
 import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -11,12 +10,10 @@ import pytest
 
 from prade import DataError, Release
 from prade.core.execution import Execution, WorkersError
-from prade.data.public.public import open_mapped
 from prade.estimating.levels import descent, group_fits
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.foundation import shared_foundation
-from prade.estimating.levels.group_fits import Made
 from prade.planning.settings import Settings
 from prade.release.derived_files import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
 from worlds.many_places import PLACES, STATES, bits, public, release
@@ -28,6 +25,8 @@ SETTINGS = {
     "raw answers": Settings(smooth=False),
     "the paper's": Settings(estimator="ide"),
     "rows emptied": Settings(estimator="two-stage"),
+    "added rows": Settings(extra=0.02, posterior="linear"),
+    "some rows": Settings(support=400),
 }
 PUBLIC = public()
 RELEASE = release()
@@ -45,23 +44,6 @@ def test_threads_and_processes_give_the_same_bits(settings, processes):
     assert bits(Estimates.of(RELEASE, PUBLIC, settings, execution=Execution(1, processes))) == expected
     with ThreadPoolExecutor(3) as threads:
         assert bits(Estimates.of(RELEASE, PUBLIC, settings, execution=Execution(2, threads))) == expected
-
-
-def test_what_travels_is_small():
-    """A hundred cells of doubles for each group that goes out, and as many or twice as many back; no rows."""
-    down = Descent(RELEASE, PUBLIC)
-    parents = down.top
-    for level in range(3):
-        found = down.groups(level, parents)
-        cells = found.layout.n_cells
-        for batch in found.batches():
-            ancestors = len(batch.ancestors) * 8 * 30
-            assert len(pickle.dumps((found.method, batch))) < 2_000 + ancestors + len(batch.groups) * (500 + 16 * cells)
-        (made, *_), *_ = down.made(found)
-        assert isinstance(made, Made)
-        assert len(pickle.dumps(made)) < 2_000
-        parents = down.handed_on(level, parents)
-    assert cells < 20
 
 
 # ---------------------------------------------------------------- going on after a kill
@@ -214,24 +196,3 @@ def test_a_worker_without_the_release_folder_says_so(tmp_path, monkeypatch, proc
     monkeypatch.setattr(descent, "shared_foundation", elsewhere)
     with pytest.raises(WorkersError, match=r"cannot find /.*support\.arrow: all workers must see the folder"):
         estimates_of(made, PUBLIC, execution=Execution(1, processes))
-
-
-def test_workers_may_run_in_another_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    made = release(Path("release"))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, os.chdir, ("/",)) as pool:
-        assert bits(estimates_of(made, PUBLIC, execution=Execution(1, pool))) == bits(Estimates.of(made, PUBLIC))
-
-
-def test_workers_get_the_rows_of_a_thinned_table_only(tmp_path, processes):
-    made, settings = release(tmp_path / "release"), Settings(support=400)
-    seen = []
-
-    def told(*_):
-        seen.append(len(open_mapped(made.path / UNFINISHED_ESTIMATES / SUPPORT_FOR_WORKERS)))
-
-    estimates = estimates_of(made, PUBLIC, settings, execution=Execution(1, processes, progress=told))
-    assert set(seen) == {len(estimates.support)}
-    assert len(estimates.support) < len(PUBLIC)
-    assert bits(estimates) == bits(Estimates.of(made, PUBLIC, settings))

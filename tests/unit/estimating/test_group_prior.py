@@ -49,12 +49,6 @@ def test_a_group_without_public_rows_has_what_its_parent_hands_on():
         np.testing.assert_allclose(priors(2, own=0.6).weights(group, PARENT), handed, atol=1e-16)
 
 
-def test_no_row_is_lost_on_the_way():
-    """A parent that has emptied a row hands it on all the same."""
-    emptied = np.array([0.5, 0.0, 0.5, 0.0, 0.0])
-    assert (priors(2, own=0.98).weights(0, emptied) > 0).all()
-
-
 @pytest.mark.parametrize("own", [0.0, 0.5, 1.0])
 def test_it_is_a_distribution(own):
     for level in range(3):
@@ -69,12 +63,6 @@ def test_parents_are_found_by_name():
     assert priors(1).parent_of.tolist() == [0, 0, 0]
     assert priors(2).parent_of.tolist() == [0, 1, 1, 2]
     assert priors(2).recurs.tolist() == [True, True, False, False]
-
-
-def test_sizes_are_the_weights_of_own_rows():
-    np.testing.assert_allclose(priors(2).sizes(), [0.3, 0.15, 0, 0])
-    np.testing.assert_allclose(priors(1).sizes(), [0.6, 0.4, 0])
-    np.testing.assert_allclose(priors(0).sizes(), [1])
 
 
 def test_sizes_are_those_of_one_year_where_there_are_several():

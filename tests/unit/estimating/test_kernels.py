@@ -140,14 +140,6 @@ def test_bounds_that_are_far_away_do_not_keep_the_maximum_from_being_found():
         assert largest_projected_slope(multipliers_of_block(*problem), *problem) <= 1e-9
 
 
-@pytest.mark.parametrize("uncovered", [0.0, 0.25])
-def test_exact_answers_are_met_in_one_step(uncovered):
-    mass, y = np.array([0.5, 0.3, 0.2]) * (1 - uncovered), np.array([0.1, 0.3, 0.6]) * (1 - uncovered)
-    zeros, wide = np.zeros(3), np.full(3, 300.0)
-    tilted = mass * np.exp(multipliers_of_block(uncovered, mass, y, zeros, zeros, -wide, wide))
-    assert tilted / (uncovered + tilted.sum()) == pytest.approx(y, rel=1e-12)
-
-
 def test_block_without_any_mass_stays_where_it_is():
     old, bound = np.array([0.3, -0.2]), np.ones(2)
     new = multipliers_of_block(0.0, np.zeros(2), np.array([0.5, 0.5]), np.zeros(2), old, -bound, bound)

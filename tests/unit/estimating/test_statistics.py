@@ -6,12 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Ask, Column, DataError, Level, Schema, Workload, WorkloadError
+from prade import Ask, Column, DataError, Level, Release, Schema, Settings, Workload, WorkloadError
 from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.distributions import kept_weights
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
-from prade.estimating.levels.statistics import spread
 from prade.queries.query import parse
 from prade.release.derived_files import WEIGHTS
 from worlds.plans import plan_of
@@ -194,18 +193,6 @@ def test_a_statistic_cannot_be_divided(estimates):
         estimates.answer("mean(WAGE)", of="SEX == 1")
 
 
-def test_spread_within_and_between_public_groups():
-    """Two groups whose means differ by 2 in one bin, with a variance of 1 within: 20,000 rows know both to 5 %."""
-    generator = np.random.default_rng(0)
-    group = np.repeat([0, 1], 10_000)
-    numbers = 30.0 + 2.0 * group + generator.normal(0, 1, 20_000)
-    schema = Schema([Column("PLACE", "group"), Column("WAGE", "numeric", edges=[10, 100])])
-    public = Public.of(schema, {"PLACE": group, "WAGE": numbers}, ["PLACE"])
-    within, between = spread(public, "WAGE", public.numbers["WAGE"])
-    assert within.tolist() == pytest.approx([0, 1, 0], rel=0.05)
-    assert between.tolist() == pytest.approx([0, 2, 0], rel=0.05)  # of two means, 2 apart: 1 + 1
-
-
 def test_a_number_inside_a_bin_gets_the_answers_at_the_edges(estimates):
     with pytest.raises(WorkloadError) as refused:
         estimates.answer("AGE >= 50 and SEX == 1", by="STATE")
@@ -239,19 +226,11 @@ def test_the_basis_of_an_answer(estimates, text, by, expected):
     assert set(estimates.answer(text, by=by)["basis"].to_pylist()) == {expected}
 
 
-def test_the_basis_of_tables_and_ratios(estimates):
-    assert set(estimates.marginal(["AGE", "WORK"], by=["STATE", "PLACE"])["basis"].to_pylist()) == {"measured"}
-    assert set(estimates.marginal(["AGE", "SEX"])["basis"].to_pylist()) == {"model"}
-    assert estimates.answer("AGE >= 65", by="STATE", of="SEX == 1")["basis"].to_pylist() == ["measured"] * 2
-
-
 # ---------------------------------------------------------------- kept weights
 
 
 @pytest.fixture
 def kept(tmp_path):
-    from prade.release.release import Release
-
     noisy = [list(answers) for answers in RELEASE.noisy]
     release = Release.load(write_folder(tmp_path / "release", PLAN, noisy))
     made = estimates_of(release, PUBLIC)
@@ -288,8 +267,6 @@ def test_weights_that_do_not_belong_to_the_estimates_are_not_used(kept, damage, 
     elif damage == "no record":
         (kept.path / "weights.json").unlink()
     else:
-        from prade.planning.settings import Settings
-
         old = shutil.copytree(kept.path, tmp_path / "old")
         estimates_of(kept, PUBLIC, Settings(own=0.5), anew=True)
         assert kept_weights(kept, SHAPE) is None
@@ -302,8 +279,6 @@ def test_weights_that_do_not_belong_to_the_estimates_are_not_used(kept, damage, 
 
 @pytest.mark.parametrize("asked_between", [False, True])
 def test_estimates_that_were_replaced_neither_use_nor_write_the_weights_of_the_others(kept, asked_between):
-    from prade.planning.settings import Settings
-
     before = kept_estimates(kept)
     alone = Estimates.of(kept, PUBLIC).answer(QUESTIONS[0])
     other = estimates_of(kept, PUBLIC, Settings(own=0.5), anew=True)

@@ -10,7 +10,6 @@ from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.totals import added_up, adding_up, benchmarked, leverage, parts_of_parents
-from prade.estimating.levels.variation import VariationOfCells
 from prade.examples import census_like
 from prade.queries.query import parse
 from worlds.plans import plan_of
@@ -114,24 +113,3 @@ def test_intervals_hold_however_few_groups_a_parent_has(places):
                 said = found.answer(query, by)
                 inside[by[-1]] += ((said["low"].to_numpy() <= true) & (true <= said["high"].to_numpy())).tolist()
     assert min(np.mean(each) for each in inside.values()) >= 0.85, inside
-
-
-# ---------------------------------------------------------------- further cells
-
-
-def test_further_cells_vary_as_if_they_had_been_known():
-    """Cells asked for again have the covariances of the measured ones; combinations those of the sums."""
-    generator = np.random.default_rng(5)
-    group = np.repeat(np.arange(30), 100)
-    chance = generator.dirichlet(np.full(4, 8.0), 30)
-    cells = np.array([generator.choice(4, p=chance[each]) for each in group])
-    known = VariationOfCells([cells], [4], group, 30, np.ones(len(group)))
-    again = known.further([cells], [4])
-    np.testing.assert_allclose(again.within, known.variation.within, atol=1e-12)
-    np.testing.assert_allclose(again.between, known.variation.between, atol=1e-12)
-    np.testing.assert_allclose(again.within_variance, np.diag(known.variation.within), atol=1e-12)
-    np.testing.assert_allclose(again.explained, np.diag(known.variation.between), atol=1e-12)
-    sums = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 2.0, 0.0, -1.0]])
-    combined = known.further([cells], [4], sums)
-    np.testing.assert_allclose(combined.within, sums @ known.variation.within, atol=1e-12)
-    np.testing.assert_allclose(combined.within_variance, np.diag(sums @ known.variation.within @ sums.T), atol=1e-12)

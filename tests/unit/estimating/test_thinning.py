@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from prade import Level, Workload
-from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells, own_rows, thinned
@@ -115,14 +114,6 @@ def test_rows_of_small_recurring_groups_are_all_kept_with_their_weights():
     np.testing.assert_allclose(whole[mine], public.prior.weights[mine], rtol=1e-12)
 
 
-def test_a_table_that_is_small_enough_is_taken_whole():
-    for number in (ROWS * 2 // 3 + 1, ROWS, 10 * ROWS):
-        support = thinned(PUBLIC, ONES.parts, number)
-        assert support.rows is None
-        assert support.public is PUBLIC
-    assert thinned(PUBLIC, ONES.parts, ROWS * 2 // 3).rows is not None
-
-
 @pytest.mark.parametrize(
     ("settings", "thins"),
     [
@@ -194,12 +185,3 @@ def test_a_release_folder_brings_a_thinned_estimate_back(tmp_path):
     one, other = (each.answer("AGE >= 65", by="PLACE") for each in (made, again))
     assert one.equals(other)
     assert made.kept_weights.shape == (600, 5)
-
-
-def test_threads_do_not_matter_on_a_support():
-    release = release_of(3)
-    one, three = (
-        Estimates.of(release, PUBLIC, Settings(support=700), execution=Execution(threads)) for threads in (1, 3)
-    )
-    for group in range(5):
-        assert np.array_equal(one.weights(1, group), three.weights(1, group))

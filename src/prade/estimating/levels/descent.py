@@ -30,7 +30,7 @@ from prade.estimating.estimate import Estimate
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.distributions import LevelEstimates
 from prade.estimating.levels.foundation import Foundation, Tilt, opened_foundation, shared_foundation
-from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method, batches_of, estimated, fitted
+from prade.estimating.levels.group_fits import GroupAnswers, Made, Method, batches_of, estimated, fitted
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, RowsFromTables, reachable_shares
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.totals import (
@@ -130,8 +130,7 @@ class Descent:
 
     def parents_of_last(self) -> tuple[int, list[Parent]]:
         """The last level, and what it starts from."""
-        parents = self.top
-        last = len(self.plan.levels) - 1
+        parents, last = self.top, len(self.plan.levels) - 1
         for level in range(last):
             parents = self.handed_on(level, parents)
         return last, parents
@@ -160,7 +159,9 @@ class Descent:
 
     def made(self, found: LevelGroups, known: Collection[int] = ()) -> Iterator[list[Made]]:
         """The estimates of a level's groups, made by workers, batch by batch; batches of known groups are left out."""
-        wanted = [batch for batch in found.batches() if not all(each.group in known for each in batch.groups)]
+        groups = range(len(found))
+        batches = batches_of([found.asked(group) for group in groups], [found.ancestors(group) for group in groups])
+        wanted = [batch for batch in batches if not all(each.group in known for each in batch.groups)]
         return self.execution.map(partial(estimated, self.shared, found.method), wanted)
 
     def handed_on(self, level: int, parents: Sequence[Parent]) -> list[Parent]:
@@ -224,11 +225,6 @@ class LevelGroups:
         parent = self.foundation.weights(self.ancestors(group))
         estimate, _ = fitted(self.foundation, self.method, self.asked(group), parent)
         return GroupEstimate(group, float(self.totals[group]), estimate)
-
-    def batches(self) -> list[Batch]:
-        """What workers are asked to estimate: all groups."""
-        groups = range(len(self))
-        return batches_of([self.asked(group) for group in groups], [self.ancestors(group) for group in groups])
 
     def ancestors(self, group: int) -> tuple[Tilt, ...]:
         """The tilts of all above a group, from the first level to its parent."""

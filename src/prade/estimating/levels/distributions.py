@@ -92,8 +92,7 @@ class Distributions:
 
     def joint(self, group: int, level: int = -1) -> Prior:
         """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
-        number = range(len(self.levels))[level]
-        return self.support.public.prior.with_weights(self.weights(number, group))
+        return self.support.public.prior.with_weights(self.weights(level % len(self.levels), group))
 
     def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
         """task(group, weights) for every group of the last level, in order, in threads."""

@@ -120,14 +120,24 @@ def _block(estimates: Distributions, level: int, number: int) -> _Block:
 
 
 class _Question:
-    """Some cells, or linear combinations of the cells of one part, with what all blocks need to know about them."""
+    """Some cells, or linear combinations of the cells of one part, with what all blocks need to know about them.
+
+    `one_row` is the diagonal of C for them, from all public rows; `unseen` says which cells no public row is in (no
+    combination of cells counts as one), `interactions` how much of a cell is one.
+    """
 
     def __init__(self, estimates: Distributions, batch: Sequence[Cells], combined: Floats | None) -> None:
         self.cells, self.sizes = [cells for cells, _ in batch], [size for _, size in batch]
-        self.combined = combined
-        rows = [_variance_of_rows(estimates, *each, combined) for each in batch]
-        self.one_row = np.concatenate([each for each, _ in rows])
-        self.unseen = np.concatenate([each for _, each in rows])
+        self.combined, public = combined, estimates.public
+        shape = public.group, len(public.groups)
+        mass = np.concatenate([weight_by_group(*shape, *each, public.prior.weights) for each in batch], axis=1)
+        shares = mass / public.group_weights[:, None]
+        if combined is None:
+            variances, self.unseen = shares - shares**2, (mass == 0).all(axis=0)
+        else:
+            variances = shares @ combined.T**2 - (shares @ combined.T) ** 2
+            self.unseen = np.zeros(len(combined), np.bool_)
+        self.one_row = np.asarray(public.group_weights @ variances / public.group_weights.sum())
         self.interactions = share_of_interactions(estimates, self.cells, self.sizes, combined)
 
 
@@ -183,22 +193,6 @@ class _Block:
         most = 0.25 * np.asarray(ranges) ** 2  # no number between two bounds varies more
         each[:2] = np.minimum(each[:2], np.maximum(most, SMALLEST))
         return each
-
-
-def _variance_of_rows(
-    estimates: Distributions, cells: Ints, size: int, combined: Floats | None = None
-) -> tuple[Floats, Flags]:
-    """The diagonal of C for further cells, or for combinations of them, from all public rows; and which cells no public
-    row is in (no combination of cells counts as one).
-    """
-    public = estimates.public
-    mass = weight_by_group(public.group, len(public.groups), cells, size, public.prior.weights)
-    shares = mass / public.group_weights[:, None]
-    if combined is None:
-        variances, unseen = shares - shares**2, (mass == 0).all(axis=0)
-    else:
-        variances, unseen = shares @ combined.T**2 - (shares @ combined.T) ** 2, np.zeros(len(combined), np.bool_)
-    return np.asarray(public.group_weights @ variances / public.group_weights.sum()), unseen
 
 
 @dataclass(frozen=True)

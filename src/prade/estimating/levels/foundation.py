@@ -57,7 +57,6 @@ class Foundation:
         self.support = support
         self.settings = settings
         self._lock = Lock()
-        self._layouts: dict[int, Layout] = {}
         self._priors: dict[int, GroupPriors] = {}
         self._parents: OrderedDict[tuple[int, int], Floats] = OrderedDict()
         self._handed_on: dict[int, tuple[Floats, Layout]] = {}  # by level: a parent's weights, and what it hands on
@@ -70,10 +69,7 @@ class Foundation:
 
     def layout(self, level: int) -> Layout:
         """The support's rows as the parts of a level see them."""
-        with self._lock:
-            if level not in self._layouts:
-                self._layouts[level] = self.support.layout(parts_of(self.plan, level))
-            return self._layouts[level]
+        return self.layout_of(parts_of(self.plan, level))
 
     def layout_of(self, parts: tuple[Part, ...]) -> Layout:
         """The support's rows as any parts see them."""
@@ -91,8 +87,7 @@ class Foundation:
         """Whether a group's prior is not that of all other groups of its parent."""
         return bool(self.priors(level).recurring.recurs[group])
 
-    def prior(self, level: int, group: int, parent: Floats) -> Prior:
-        """A group's prior, given the weights of its parent."""
+    def prior(self, level: int, group: int, parent: Floats) -> Prior:  # given the weights of its parent
         return self.support.public.prior.with_weights(self.priors(level).weights(group, parent))
 
     def worked_out(self, tilt: Tilt, parent: Floats) -> tuple[Floats, Floats]:
@@ -120,11 +115,11 @@ class Foundation:
             known = self._handed_on.get(tilt.level)
         if known is not None and known[0] is parent and not own:
             return known[1]
-        made = self.layout(tilt.level).reweighted(self.prior(tilt.level, tilt.group, parent))
+        layout = self.layout(tilt.level).reweighted(self.prior(tilt.level, tilt.group, parent))
         if not own:
             with self._lock:
-                self._handed_on[tilt.level] = parent, made
-        return made
+                self._handed_on[tilt.level] = parent, layout
+        return layout
 
     def weights(self, ancestors: Sequence[Tilt]) -> Floats:
         """Weights of the rows in the last of these groups, each the parent of the next; of none, the whole table's.
@@ -135,12 +130,12 @@ class Foundation:
             return self.support.public.prior.weights
         *above, tilt = ancestors
         with self._lock:
-            if (found := self._parents.get((tilt.level, tilt.group))) is not None:
+            if (weights := self._parents.get((tilt.level, tilt.group))) is not None:
                 self._parents.move_to_end((tilt.level, tilt.group))
-                return found
-        found = self.weights_of(tilt, self.weights(above))
-        self.keep(tilt, found)
-        return found
+                return weights
+        weights = self.weights_of(tilt, self.weights(above))
+        self.keep(tilt, weights)
+        return weights
 
     def keep(self, tilt: Tilt, weights: Floats) -> None:
         """Keep the weights of a group that has children, as long as there is room."""

@@ -180,7 +180,7 @@ def _numbers(data: bytes) -> Floats:
 class FinishedGroups:
     """What earlier runs have kept in a folder, and what this one adds to it; without a folder, nothing is kept."""
 
-    def __init__(self, batches: FinishedBatches | None = None) -> None:
+    def __init__(self, batches: FinishedBatches | None) -> None:
         self.batches = batches
         self._earlier: dict[int, dict[int, Made]] = {}
         self._new: list[Made] = []
