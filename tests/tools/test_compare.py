@@ -146,26 +146,6 @@ def test_a_system_takes_the_first_groups_of_an_order_that_does_not_depend_on_how
     assert few == many[:4]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ([], box.Limits(600, 12)),
-        (["--minutes", "20"], box.Limits(1200, 12)),
-        (["--processor-minutes", "60"], box.Limits(5 * 3600, 12, 3600)),
-        (["--processor-minutes", "60", "--minutes", "90", "--gib", "4"], box.Limits(5400, 4, 3600)),
-        (["--groups", "4"], box.Limits(600, 12, groups=4)),
-    ],
-)
-def test_limits_of_a_run_are_given_on_the_command_line(given, expected, tmp_path, monkeypatch):
-    seen = []
-    monkeypatch.setattr(comparison, "OUT", tmp_path)
-    monkeypatch.setattr(comparison, "compared", lambda *all_given: seen.append(all_given[5]) or {})
-    monkeypatch.setattr(comparison.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(sys, "argv", ["compare", "small", "--systems", "histogram", *given])
-    comparison.main()
-    assert seen == [expected]
-
-
 def run(errors: list[float], groups: list[int] | None = None, of: int = 3, **more: object) -> dict[str, object]:
     groups = list(range(len(errors))) if groups is None else groups
     result = {"seconds": 2.0, "GiB": 0.5, "errors": errors, "raw": errors, "biased": 0, "groups": groups, "of": of}
@@ -230,14 +210,6 @@ def test_tables_are_in_order_of_the_error_and_leave_out_what_is_not_there(result
     assert "without the rule" not in page.tables({("adult", "prade", "1"): [run([0.1], of=1)]})
     biased = {("adult", "prade", "1"): [run([2.0], of=1, raw=[0.1], biased=1)]}
     assert "| prade | 0.1000 (1) |" in page.tables(biased)
-
-
-def test_the_page_states_the_limits_that_its_results_were_made_under(results):
-    assert page.allowed({}) == page.allowed(results) == "with limits on time and memory"
-    made = {(job, "prade", "1"): [run([0.1], limits=[600, 12])] for job in ("acs", "nist")}
-    assert page.allowed(made) == "10 min and 12 GiB"
-    made["acs", "mwem", "1"] = [run([0.1], limits=[1800, 12]), run([0.1], limits=[900, 12])]
-    assert page.allowed(made) == "10 to 30 min and 12 GiB (acs); 10 min and 12 GiB (nist)"
 
 
 def test_the_page_keeps_what_was_written_by_hand(results, docs):
