@@ -279,7 +279,6 @@ def show(dataset: str | None, book: Ledger) -> None:
 
 
 def _facts(book: Ledger, name: str) -> dict[str, Any]:
-    """Return the account of a data set, for JSON."""
     statement = book.statement(name)
     entries = [entry.to_dict() for entry in statement.entries]
     return {**statement.to_dict(), "ledger": str(book.path), "entries": entries}

@@ -252,7 +252,6 @@ def sample(
 
 
 def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
-    """Describe synthetic rows, as JSON and in words."""
     from prade.data.read.files import copies_in_words
 
     path = f"{written.path}/" if written.path.is_dir() else str(written.path)
@@ -348,7 +347,6 @@ def synthesize(private: str, output: str, ledger_file: str | None, seed: int, wh
 
 
 def _need_no_option_of_prade() -> None:
-    """Refuse options that say something about prade's own method only."""
     context = click.get_current_context()
     for option in context.command.params:
         if option.name in OWN and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:

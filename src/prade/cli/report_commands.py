@@ -261,7 +261,6 @@ def score(
 
 
 def _reasons(metrics: Mapping[str, Any]) -> list[str]:
-    """A sentence for each reason why metrics are not available, with the metrics that it holds for."""
     reasons: dict[str, list[str]] = {}
     for line in metrics["summary"]:
         if line["why"]:

@@ -159,7 +159,6 @@ def _mean(counts: Floats, rows: Floats, view: View) -> Floats:
 
 
 def _whole(estimates: Estimates) -> View:
-    """The whole table: all groups of the first level added up."""
     top = estimates.answers[0]
     variance = top.variance.sum(axis=0, keepdims=True)
     counts = [each.sum(axis=0, keepdims=True) for each in top.counts]

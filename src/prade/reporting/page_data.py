@@ -173,7 +173,6 @@ def _packed_shares(shares: dict[str, Floats], sd: Floats) -> dict[str, Any]:
 
 
 def _diagnosis(diagnosis: Diagnosis, plan: Plan) -> dict[str, Any]:
-    """What the diagnosis says, with the columns' titles."""
     levels = [
         {
             "name": level.name,
@@ -192,7 +191,6 @@ def _diagnosis(diagnosis: Diagnosis, plan: Plan) -> dict[str, Any]:
 def _situation(
     estimates: Estimates, facts: Facts, precisions: list[Precision], copied: float | None, diagnosis: Diagnosis
 ) -> Situation:
-    """What the sentences about use and care look at."""
     measured, finest = measured_columns(estimates.plan), estimates.plan.levels[-1].name
     last = precisions[-1]
     return Situation(

@@ -162,7 +162,6 @@ def _cares(now: Situation) -> Iterator[str]:
 
 
 def _outside_support(now: Situation) -> str:
-    """About values and combinations that no public row has."""
     if now.unseen:
         rows = (
             "so rows that have them are put together from values of different public rows: what else is true of such "
