@@ -94,8 +94,13 @@ def arguments_of_toml(text: str) -> dict[str, Any]:
         unit = Unit.from_dict(file.unit)
     with within("groups"):
         groups = Groups.of(file.groups or None)
-    with within("public"):
-        public = None if file.public is None else _public(file.public)
+    public, settings = None, None
+    if (files := file.public) is not None:
+        with within("public"):
+            form = CsvFormat(files.encoding, files.delimiter)
+            public = PublicFiles(tuple(files.files), files.weight, tuple(files.sha256), form, folder=".")
+    if file.settings is not None:  # all or none: their usual values change between versions
+        settings = _record("settings", settings_of_file(file.settings), Settings, complete=True)
     return {
         "dataset": file.dataset,
         "schema": schema,
@@ -103,8 +108,8 @@ def arguments_of_toml(text: str) -> dict[str, Any]:
         "unit": unit,
         "levels": levels,
         "groups": groups,
-        "settings": _settings(file.settings),
-        "expected": _expected(file.expected),
+        "settings": settings,
+        "expected": None if file.expected is None else _expected(file.expected),
         "public": public,
         "invariants": invariants_of(file.invariant),
         "targets": targets_of_tables(file.target),
@@ -113,19 +118,8 @@ def arguments_of_toml(text: str) -> dict[str, Any]:
     }
 
 
-def _public(table: _Public) -> PublicFiles:
-    form = CsvFormat(table.encoding, table.delimiter)
-    return PublicFiles(tuple(table.files), table.weight, tuple(table.sha256), form, folder=".")
-
-
-def _settings(table: dict[str, Any] | None) -> Settings | None:
-    return None if table is None else _record("settings", settings_of_file(table), Settings, complete=True)
-
-
-def _expected(table: dict[str, Any] | None) -> Expected | None:
+def _expected(table: dict[str, Any]) -> Expected:
     """The expected errors: those of targets are tables [[expected.target]]."""
-    if table is None:
-        return None
     own = {name: value for name, value in table.items() if name != "target"}
     with within("expected.target"):
         errors = _read(table.get("target", []), list[dict[str, Any]])
