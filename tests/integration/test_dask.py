@@ -95,7 +95,7 @@ def test_a_cluster_of_other_versions(address, made, monkeypatch):
 
 def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):
     """Without kept weights, so that the report works groups out on the cluster; the files are those of threads."""
-    monkeypatch.setattr("prade.estimating.levels.distributions.LARGEST_FILE", 0)
+    monkeypatch.setattr("prade.estimating.levels.estimates.LARGEST_FILE", 0)
     write_table(public_table(), tmp_path / "public.parquet")
     alone, on_the_cluster, real = tmp_path / "alone", set(), Execution.map
     shutil.copytree(made.path, alone)
@@ -112,7 +112,7 @@ def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):
         call("sample", *given, "--seed", 3)
         call("report", folder, *where)
         assert not (folder / WEIGHTS).exists()
-    assert on_the_cluster == {"estimated", "_drawn", "tables_of_span"}
+    assert on_the_cluster == {"estimated", "_drawn", "_tables_of"}
     assert bits(kept_estimates(made)) == bits(Estimates.of(made, PUBLIC))
     one, other = (read_table(folder / SYNTHETIC) for folder in (made.path, alone))
     assert one.equals(other)
