@@ -1,13 +1,12 @@
 """The truth's part of the report's data: what it must contain, and that its numbers are those of the score."""
 
 import json
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from prade import Ask, DataError, Level, Release, Workload, score
+from prade import Ask, Level, Release, Workload, score
 from prade.data.public.joint import encode
 from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import kept_estimates
@@ -99,11 +98,3 @@ def test_worst_pairs_and_places_are_the_worst(data):
             assert place["distance"] == pytest.approx(data["syntheticError"][place["group"]])
             assert place["public"] == pytest.approx(data["priorError"][place["group"]])
         assert place["view"] == 1
-
-
-def test_estimates_of_an_earlier_version_say_what_to_do(estimates, monkeypatch):
-    drawn = coded_rows(estimates.plan, estimates.release.path / "synthetic.parquet")
-    found = truth_of(estimates, TRUE, *drawn)
-    monkeypatch.setattr(estimates, "public", replace(estimates.public, numbers={}))
-    with pytest.raises(DataError, match="prade estimate"):
-        truth_data(estimates, found)

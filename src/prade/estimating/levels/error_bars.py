@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.execution import single_threaded_blas
 from prade.estimating.levels.distributions import Distributions
-from prade.estimating.levels.public_cells import Cells, OneWayCells
+from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_WITHIN, differing_apart, typical_rows
 from prade.estimating.levels.totals import FEWEST_ROWS, added_up
 from prade.estimating.levels.variation import (
@@ -396,9 +396,9 @@ def share_of_interactions(
     estimates: Distributions, cells: Sequence[NDArray[Any]], sizes: Sequence[int], combined: Floats | None = None
 ) -> Floats:
     """The share of each cell's variance that is an interaction, from 0 to 1; `combined` as in `VariationOfCells`."""
-    one_way: OneWayCells = estimates.cells.one_way
-    within, variance = one_way.variation.further_within(cells, sizes, combined)
+    variation, inverse = estimates.cells.one_way
+    within, variance = variation.further_within(cells, sizes, combined)
     with single_threaded_blas():
-        explained = np.sum((within @ one_way.inverse) * within, axis=1)
+        explained = np.sum((within @ inverse) * within, axis=1)
     share = 1 - np.divide(explained, variance, out=np.ones(len(variance)), where=variance > 0)
     return np.asarray(np.clip(share, 0.0, 1.0))

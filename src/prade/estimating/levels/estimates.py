@@ -339,25 +339,17 @@ def estimates_of(
         looking = replace(execution, progress=look)
         estimates = Estimates.of(release, public, wanted, cells=cells, unfinished=unfinished, execution=looking)
         _written(writing, release)
-        with disk_trouble_reported(release.path):
-            kept = _keep(estimates, rows)
+        with disk_trouble_reported(release.path), recorded(release, KEPT_ESTIMATES):
+            rows.replace(release.path / SUPPORT)
+            estimates.save(release.path / ESTIMATES)
         unfinished.remove()
-    return kept
+    return _with_weights(estimates)
 
 
 def _written(writing: Future[None], release: Release) -> None:
     """Wait until something is written in the release's folder."""
     with disk_trouble_reported(release.path):
         writing.result()
-
-
-def _keep(estimates: Estimates, rows: Path) -> Estimates:
-    """Write the estimates to the release's folder, and take the file of the rows they were made from there."""
-    release = estimates.release
-    with recorded(release, KEPT_ESTIMATES):
-        rows.replace(release.path / SUPPORT)
-        estimates.save(release.path / ESTIMATES)
-    return _with_weights(estimates)
 
 
 def _with_weights(estimates: Estimates) -> Estimates:

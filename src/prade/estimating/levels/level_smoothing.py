@@ -222,12 +222,6 @@ def joined_with_counted(
     """Numbers of rows and their variances, from what tables show and from noisy numbers of rows.
 
     `laplace` says whether the latter have one draw of Laplace noise.
-
-    >>> tables, counted = np.array([100.0, 100.0]), np.array([101.0, 140.0])
-    >>> joined_with_counted(tables, np.full(2, 16.0), counted, np.full(2, 16.0), laplace=False)[0]
-    array([100.5, 120. ])
-    >>> joined_with_counted(tables, np.full(2, 16.0), counted, np.full(2, 16.0), laplace=True)[0].round(1)
-    array([100.6, 105.7])
     """
     if not laplace:
         both = 1 / variance + 1 / counted_variance

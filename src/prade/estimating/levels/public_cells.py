@@ -33,14 +33,6 @@ RIDGE, TINY = 1e-6, 1e-12  # the cells of a part add up to 1: their covariance h
 Cells = tuple[NDArray[Any], int]  # each public row's cell of a part, and the number of the part's cells
 
 
-@dataclass(frozen=True)
-class OneWayCells:
-    """How the one-way cells of all columns vary together, and the inverse of their covariance within groups."""
-
-    variation: VariationOfCells
-    inverse: Floats
-
-
 class PublicCells:
     """What descents on one public table share: it depends on the parts they estimate from, not on any answer."""
 
@@ -94,8 +86,11 @@ class PublicCells:
         return self._supports[key]
 
     @cached_property
-    def one_way(self) -> OneWayCells:
-        """The one-way cells of all columns; of very many columns, the first ones."""
+    def one_way(self) -> tuple[VariationOfCells, Floats]:
+        """How the one-way cells of all columns vary together, and the inverse of their covariance within groups.
+
+        Of very many columns, they are the first ones.
+        """
         prior, public = self.public.prior, self.public
         names, sizes = list[str](), list[int]()
         for name in prior.schema.coded:
@@ -107,7 +102,7 @@ class PublicCells:
         within = variation.variation.within
         with single_threaded_blas():
             inverse = np.linalg.inv(within + np.diag(RIDGE * np.diag(within) + TINY))
-        return OneWayCells(variation, np.asarray(inverse, np.float64))
+        return variation, np.asarray(inverse, np.float64)
 
     def variations(self, layout: Layout, *, keep: bool) -> Iterable[tuple[slice, PublicVariation]]:
         """How the cells of each block vary; all are kept for the next descent, or each is let go of after its turn."""

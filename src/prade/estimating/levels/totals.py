@@ -50,9 +50,6 @@ def adding_up(totals: Floats, variance: Floats, parent_of: Ints, parents: Floats
     """Whole numbers of rows that add up to the numbers of the parents.
 
     What is missing is handed to the groups in proportion to the variances of their numbers; none becomes negative.
-
-    >>> adding_up(np.array([10.2, 20.4, 7.0]), np.array([1.0, 3.0, 1.0]), np.array([0, 0, 1]), np.array([35.0, 9.0]))
-    array([11., 24.,  9.])
     """
     whole = np.zeros(len(totals))
     for parent, rows in enumerate(parents):
@@ -77,9 +74,6 @@ def smooth_totals(noisy: Floats, variance: Floats, expected: Floats) -> Floats:
     """Numbers of rows drawn towards the expected ones, the more the less they scatter beyond their noise.
 
     All are [groups], or [tables, groups] for several tables at once.
-
-    >>> smooth_totals(np.array([130.0, 90.0, 80.0]), np.full(3, 100.0), np.full(3, 100.0)).round(1)
-    array([125.7,  91.4,  82.9])
     """
     beyond, _ = _beyond_noise(noisy, variance, expected)
     return np.asarray(expected + (noisy - expected) * (beyond / np.maximum(beyond + variance, 1e-300)))

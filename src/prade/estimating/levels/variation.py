@@ -158,11 +158,7 @@ class VariationOfCells:
 
 
 def numbered(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.int32]:
-    """Each row's cells in several parts, [rows, parts], numbered one part after the other; in none: the last number.
-
-    >>> numbered([np.array([0, 1, 2]), np.array([2, 0, 1])], [2, 3]).tolist()
-    [[0, 4], [1, 2], [5, 3]]
-    """
+    """Each row's cells in several parts, [rows, parts], numbered one part after the other; in none: the last number."""
     starts = np.cumsum([0, *sizes])
     parts = zip(cells, sizes, starts, strict=False)
     return np.stack([np.where(each < size, each + start, starts[-1]) for each, size, start in parts], 1, dtype=np.int32)
@@ -188,12 +184,7 @@ def _sums(
 
 
 def weight_by_group(group: NDArray[Any], n_groups: int, cells: NDArray[Any], size: int, weights: Floats) -> Floats:
-    """As `mass_by_group`, to the last bit and in a third of the time: pages ask for hundreds of tables of all rows.
-
-    >>> weight_by_group(np.array([0, 1, 1, 1]), 2, np.array([0, 0, 1, 2]), 2, np.array([1.0, 1.0, 0.5, 1.0]))
-    array([[1. , 0. ],
-           [1. , 0.5]])
-    """
+    """As `mass_by_group`, to the last bit and in a third of the time: pages ask for hundreds of tables of all rows."""
     return _counted(group.astype(np.int64, copy=False), n_groups, cells.astype(np.int32)[:, None], size, weights)
 
 
