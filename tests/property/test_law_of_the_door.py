@@ -406,8 +406,8 @@ def test_spark(spark: Any) -> None:
         session.sql(f"{view} law_{number} AS SELECT WORLD, 1 AS ONE, {', '.join(once)} {rows}")
         session.sql(f"{view} wide_law_{number} AS SELECT WORLD, ONE, {', '.join(often)} FROM law_{number}")
 
-    def opened(worlds: tuple[int, ...], name: str = "law") -> Any:
+    def view(worlds: tuple[int, ...], name: str = "law") -> Any:
         return opened(f"spark://session/{name}_{SUBSETS.index(worlds)}")
 
     few = [column for column, name in types.items() if name in THOROUGHLY]
-    Law(types, opened, r"law_\d+", few, lambda worlds: opened(worlds, "wide_law")).check()
+    Law(types, view, r"law_\d+", few, lambda worlds: view(worlds, "wide_law")).check()

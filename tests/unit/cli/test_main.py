@@ -486,7 +486,7 @@ def test_files_are_completed_by_the_shell():
     [
         ("files = [1]", "at `$.public.files[0]`"),
         ('file = ["a.csv"]', "unknown field `file`"),
-        ('files = ["a.csv"]\nsha256 = ["0f", "0e"]', "2 hashes are for 1 files"),
+        ('files = ["a.csv"]\nsha256 = ["0f", "0e"]', "2 hashes for 1 files"),
     ],
 )
 def test_a_damaged_public_table_of_a_plan_is_explained(plan_file, tmp_path, wrong, expected):
