@@ -71,10 +71,10 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def keep(name: str, text: str) -> None:
+def keep(name: str, text: str, command: str = "") -> None:
     """Write the tables of a benchmark's text to its file, with what somebody needs to make them again."""
     made = {
-        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": command or " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         "version": __version__,
         "commit": commit(),
         "machine": machine(),

@@ -3,8 +3,9 @@
 Each run has a process, one core, a time limit and a memory limit of its own. What is done is kept in benchmarks/out,
 failures too, so that an interrupted comparison goes on where it stopped; a failure is tried again when its limit is
 raised, and so is what did some of the groups only.
-docs/comparison.md is written when all systems have been run on all main jobs; else the tables are printed only. With
---page it is written from what is kept, and nothing is run.
+When all systems have been run on all main jobs, the tables of docs/comparison.md are kept in benchmarks/results and its
+plots in docs; else tables are printed only. With --kept they are made from what was done before, and nothing is run.
+`python benchmarks/results.py` puts the tables into the page, whose words are written by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from common import OUT, need_data
 from compare.box import STOP, Kept, Limits, boxed
 from compare.entrants import NOTHING, SYSTEMS
 from compare.jobs import JOBS, PLACED
-from compare.page import Results, tables, write_page
+from compare.page import Results, keep_results, tables
 from compare.peers import python_of
 from compare.run import BEFOREHAND
 
@@ -171,11 +172,11 @@ def main() -> None:
     )  # fmt: skip
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs at the same time, one core each")
     parser.add_argument("--again", action="store_true", help="try again what failed, or did some of the groups only")
-    parser.add_argument("--page", action="store_true", help="write docs/comparison.md from what is kept, run nothing")
+    parser.add_argument("--kept", action="store_true", help="run nothing: make the results from what was done before")
     options = parser.parse_args()
-    if options.page:
+    if options.kept:
         kept = Kept(OUT / "compare.jsonl", closed=True)
-        write_page(compared(kept, MAIN, list(SYSTEMS), EPSILONS, options.seeds, Limits(math.inf, math.inf), 1))
+        keep_results(compared(kept, MAIN, list(SYSTEMS), EPSILONS, options.seeds, Limits(math.inf, math.inf), 1))
         return
     jobs = options.jobs or list(MAIN)
     if unknown := [name for name in jobs if name not in JOBS]:
@@ -200,4 +201,4 @@ def main() -> None:
         sys.exit("Stopped. What is done is kept: the same command goes on from here.")
     print(tables(results))
     if set(MAIN) <= set(jobs) and set(options.systems) == set(SYSTEMS) and set(EPSILONS) <= set(options.epsilons):
-        write_page({key: found for key, found in results.items() if key[0] in MAIN})
+        keep_results({key: found for key, found in results.items() if key[0] in MAIN})

@@ -1,4 +1,4 @@
-"""Tables and plots of the comparison, and the page that they are on."""
+"""Tables and plots of the comparison, and what is kept of them in benchmarks/results for the page."""
 
 from __future__ import annotations
 
@@ -17,29 +17,11 @@ from common import ROOT, table
 from compare.entrants import NOTHING, SYSTEMS
 from compare.jobs import TITLES
 from compare.systems import MOST_GROUPS
-from results import machine
+from results import keep
 
 Results = dict[tuple[str, str, str], list[dict[str, Any]]]
 
-PAGE = ROOT / "docs" / "comparison.md"
-BEGIN, END = "<!-- written by hand: begin -->", "<!-- written by hand: end -->"
-HEAD = """# Comparison with other systems
-
-`make compare` makes this page: the same tables, the same schema and bins, the same epsilon and the same score for every
-system. The score is the contest's, over all pairs of columns: for each group, the L1 distance (0 to 2) between the
-two-way tables of the true and of the synthetic rows, or 2 if the group's number of rows is off by 250 or more; then the
-mean over groups. Smaller is better.
-
-Every run has a process and one core of its own, {limits}. A run that needs more has failed and is marked so. A
-system that ran out of time at a smaller epsilon was not tried at larger ones. There are three seeds where they fit into
-the time of one run; ± is the standard deviation between them. A system that promises (eps, 1e-9) instead of pure eps
-promises less; the column "promise" shows this. "Public table" says which systems start from it: MST, AIM, PrivBayes and
-the histogram know only the private table, and that is the difference that the comparison is about. Systems without
-groups get the group as one more column. "Beforehand" is the time that tuning or a rehearsal on public rows took for one
-epsilon, once for all runs: the longest over the epsilons, or "-" if it is not known. Machine: {machine}.
-"""
 ONE = " <sup>1</sup>"
-UNREAD = "Nobody has interpreted these figures yet."
 
 
 def good(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -286,61 +268,30 @@ def _legend(figure: Any, panels: Sequence[Any]) -> None:
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=4, fontsize="small")
 
 
-# ---------------------------------------------------------------------- the page
+# ---------------------------------------------------------------------- what is kept
 
 
-def settings() -> str:
-    """What each system was told."""
-    return table(
-        ["system", "promise", "settings"], [[each.title, each.promise, each.settings] for each in SYSTEMS.values()]
-    )
+def summary(results: Results, job: str) -> str:
+    """One table of a job: errors, seconds at the middle epsilon, memory; a star where some groups only were done."""
+    names, epsilons = lines_of(results, job)
+    middle, rows = epsilons[len(epsilons) // 2], []
+    for name in names:
+        system, found = SYSTEMS[name], [results[job, name, epsilon] for epsilon in epsilons]
+        memory = [run["GiB"] for each in found for run in each]
+        costs = [shown_time(results[job, name, middle]), f"{max(memory):.2f}" if memory else "-"]
+        errors = [shown_error(each).replace(ONE, "*") for each in found]
+        costs = ["", ""] if system.promise == NOTHING else costs
+        rows.append([system.title, system.promise, "yes" if system.public else "no", *errors, *costs])
+    columns = [f"eps {epsilon}" for epsilon in epsilons]
+    head = ["system", "promise", "public table", *columns, f"seconds at eps {middle}", "GiB"]
+    return f"{TITLES[job]}:\n\n{table(head, rows)}\n"
 
 
-def by_hand() -> str:
-    """What a person has written into the page, which stays."""
-    text = PAGE.read_text() if PAGE.exists() else ""
-    if BEGIN in text and END in text:
-        return text.split(BEGIN, 1)[1].split(END, 1)[0].strip("\n")
-    return UNREAD
-
-
-def allowed(results: Results) -> str:
-    """The limits under which runs were made, of each job where they differ."""
-    given: dict[str, set[tuple[float, float]]] = {job: set() for job in jobs_of(results)}
-    for (job, _, _), found in results.items():
-        given[job] |= {tuple(run["limits"]) for run in found if "limits" in run}
-    said = {job: _range(limits) for job, limits in given.items() if limits}
-    if len(set(said.values())) > 1:
-        return "; ".join(f"{limits} ({job})" for job, limits in said.items())
-    return next(iter(said.values()), "with limits on time and memory")
-
-
-def _range(limits: set[tuple[float, float]]) -> str:
-    def said(values: Sequence[float], unit: str) -> str:
-        low, high = min(values), max(values)
-        return f"{low:g} {unit}" if low == high else f"{low:g} to {high:g} {unit}"
-
-    seconds, gib = zip(*limits, strict=True)
-    return f"{said([each / 60 for each in seconds], 'min')} and {said(gib, 'GiB')}"
-
-
-def write_page(results: Results) -> None:
-    """docs/comparison.md, all but what was written by hand."""
-    figures = ""
+def keep_results(results: Results) -> None:
+    """Write benchmarks/results/compare-JOB.json for each job, from which pages take their tables, and the plots."""
+    for job in jobs_of(results):
+        keep(f"compare-{job}", summary(results, job), f"make compare COMPARE={job}")
     begun = {job for (job, _, _), found in results.items() if good(found)}
-    if begun:
-        drawn = {key: found for key, found in results.items() if key[0] in begun}
+    if drawn := {key: found for key, found in results.items() if key[0] in begun}:
         plot_epsilon(drawn)
         plot_time(drawn)
-        figures = (
-            "## At a glance\n\n![Error against epsilon](comparison-epsilon.svg)\n\n"
-            "Error against seconds, with one mark for each epsilon; larger marks are larger epsilons:\n\n"
-            "![Error against time](comparison-seconds.svg)\n\n"
-            "Open marks: not all groups were done, and the error is the mean over those that were.\n\n"
-        )
-    head = HEAD.format(limits=allowed(results), machine=machine())
-    if waiting := sum(not found for found in results.values()):
-        head += f'\n"Not run", {waiting} of {len(results)} cells: not run yet, or not since the code changed.\n'
-    reading = f"## Reading\n\n{BEGIN}\n\n{by_hand()}\n\n{END}\n\n"
-    found = tables(results) or "## Results\n\nNo run has been made yet: `make compare` takes some hours."
-    PAGE.write_text(f"{head}\n{reading}{figures}{found}\n\n## Settings\n\n{settings()}\n")

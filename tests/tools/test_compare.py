@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jobs
+import results as kept_results
 from compare import box, comparison, entrants, page
 from compare.run import scored
 from compare.systems import MOST_GROUPS, Drawn, Task
@@ -29,11 +30,11 @@ def writing(**made: object) -> list[str]:
 
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
-    """The page and its plots in a folder of the test's own."""
+    """Results and plots in a folder of the test's own."""
     (tmp_path / "docs").mkdir()
     monkeypatch.setattr(page, "ROOT", tmp_path)
-    monkeypatch.setattr(page, "PAGE", tmp_path / "docs" / "comparison.md")
-    return tmp_path / "docs"
+    monkeypatch.setattr(kept_results, "RESULTS", tmp_path / "results")
+    return tmp_path
 
 
 def test_a_box_ends_what_takes_too_long_with_all_that_it_started(tmp_path):
@@ -212,22 +213,20 @@ def test_tables_are_in_order_of_the_error_and_leave_out_what_is_not_there(result
     assert "| prade | 0.1000 (1) |" in page.tables(biased)
 
 
-def test_the_page_keeps_what_was_written_by_hand(results, docs):
-    page.write_page({})
-    assert page.UNREAD in page.PAGE.read_text()
-    page.PAGE.write_text(page.PAGE.read_text().replace(page.UNREAD, "AIM wins on nothing."))
-    page.write_page(results)
-    text = page.PAGE.read_text()
-    assert "AIM wins on nothing." in text
-    assert "0.2333 ± 0.0471" in text
-    assert "one core of its own" in text
-    assert "was not tried at larger ones" in text
+def test_results_are_kept_and_the_page_takes_them_without_losing_a_word(results, docs):
+    page.keep_results(results)
+    (kept,) = json.loads((docs / "results" / "compare-acs.json").read_text())
+    assert kept["command"] == "make compare COMPARE=acs"
+    assert kept["rows"][0][:4] == ["prade", "eps", "yes", "0.2333 ± 0.0471 (2 of 3 runs)"]
+    filled = kept_results.filled("By hand.\n<!-- results: compare-acs -->\n<!-- /results -->\nAnd below.")
+    assert "| MWEM | eps | yes | 0.6000 ± 0.0000* | 2.0 | 0.50 |" in filled
+    assert filled.startswith("By hand.")
+    assert filled.endswith("And below.")
     for name in ("comparison-epsilon.svg", "comparison-seconds.svg"):
-        assert name in text
-        assert (docs / name).stat().st_size > 1000
+        assert (docs / "docs" / name).stat().st_size > 1000
 
 
-def test_the_page_is_made_of_what_is_kept_and_nothing_is_run(docs, tmp_path, monkeypatch):
+def test_results_are_made_of_what_was_done_and_nothing_is_run(docs, tmp_path, monkeypatch):
     kept = [
         {"key": "few prade 1 0", **run([0.1], of=1, limits=[600, 12])},
         {"key": "few prade 1 1", **run([0.3], of=1, limits=[600, 12])},
@@ -239,16 +238,16 @@ def test_the_page_is_made_of_what_is_kept_and_nothing_is_run(docs, tmp_path, mon
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     before = file.read_text()
     monkeypatch.setattr(comparison, "OUT", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["compare", "--page"])
+    monkeypatch.setattr(sys, "argv", ["compare", "--kept"])
     for module in (comparison, box):
         monkeypatch.setattr(module, "boxed", lambda *_: pytest.fail("something was run"))
     comparison.main()
-    text = page.PAGE.read_text()
-    assert "| prade | eps | yes | not run | 0.2000 ± 0.1414 | not run |" in text
-    assert "| MWEM | eps | yes | failed | not tried | not tried |" in text
-    assert "| PrivBayes | eps | no | not run | not run | not run |" in text
-    assert "10 min and 12 GiB" in text
-    assert all(page.TITLES[job] in text for job in comparison.MAIN)
+    assert {each.name for each in (docs / "results").iterdir()} == {f"compare-{job}.json" for job in comparison.MAIN}
+    (few,) = json.loads((docs / "results" / "compare-few.json").read_text())
+    rows = {row[0]: row[1:6] for row in few["rows"]}
+    assert rows["prade"] == ["eps", "yes", "not run", "0.2000 ± 0.1414", "not run"]
+    assert rows["MWEM"] == ["eps", "yes", "failed", "not tried", "not tried"]
+    assert rows["PrivBayes"] == ["eps", "no", "not run", "not run", "not run"]
     assert file.read_text() == before
 
 
