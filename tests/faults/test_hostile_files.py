@@ -74,16 +74,6 @@ TEXTS = {
         SEX + f"other = {'[' * 60}{']' * 60}",
         "version = 1\n[column]\nname = 3",
     ],
-    ".json": [
-        '{"a":' * DEEP + "1" + "}" * DEEP,
-        '{"a": 1000000000000}',  # values that would fill the memory
-        '{"schema": {"A": {"values": ["\\udfff"]}}}',
-        '{"schema": {"A": {"values": [NaN, 1.5]}}}',
-        '{"schema": {"AGE": {"dtype": "uint8", "min": "x"}}}',
-        '{"schema": {"AGE": {"dtype": "uint8", "max": ' + "9" * 400 + "}}}",
-        '{"schema": {"A": {"values": [[1], [2]]}}}',
-        "{}",
-    ],
     ".plan": [
         edited('epsilon = "1"', f'epsilon = "1/{"7" * 4000}"'),
         edited("max_rows = 1", f"max_rows = 0x{'f' * 4000}"),
@@ -105,7 +95,6 @@ TEXTS = {
 }
 READERS = {
     ".toml": lambda path: Schema.load(path),
-    ".json": lambda path: Schema.load(path).fingerprint(),
     ".plan": lambda path: Plan.from_toml(path.read_text()).describe(),
     ".geojson": lambda path: outlines(path, [Groups.of({"g": [0, 1]}).level(["g"])]),
 }
@@ -123,8 +112,6 @@ def test_a_hostile_text_is_refused_soon(tmp_path, kind, text):
 def test_a_mark_of_the_byte_order_is_passed_over(tmp_path):
     (tmp_path / "a.toml").write_bytes(b"\xef\xbb\xbf" + SEX.encode())
     assert Schema.load(tmp_path / "a.toml") == Schema.from_toml(SEX)
-    (tmp_path / "a.json").write_bytes(b'\xef\xbb\xbf{"a": 2}')
-    assert Schema.load(tmp_path / "a.json") == Schema.from_mbi({"a": 2})
 
 
 @pytest.mark.parametrize("read", [Schema.load, Plan.load])

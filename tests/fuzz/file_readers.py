@@ -77,12 +77,6 @@ def schema_toml(world: World) -> Reader:
     return _file(world, "schema TOML", "a.toml", _toml(texts), _schema)
 
 
-def schema_json(world: World) -> Reader:
-    contest = {"schema": {"AGE": {"dtype": "uint8", "min": 0, "max": 120}, "SEX": {"dtype": "uint8", "values": [1, 2]}}}
-    trees = [{"sex": 2, "race": 5}, {**contest, "runs": [{"epsilon": 1}]}]
-    return _file(world, "schema JSON", "a.json", _json(trees), _schema)
-
-
 def codebook(world: World) -> Reader:
     table = b"column,title,description,unit,value,label\nSEX,Sex,,,1,male\nAGE,Age,,years,,\nWORK,,,,missing,none\n"
     seeds = [table, b'NAME,SEX,C,1,"Sex"\nVAL,SEX,C,1,"01","01","Male"\nVAL,AGE,N,2,"bb","bb","N/A"\n']

@@ -5,6 +5,7 @@ import pytest
 
 from prade import Column, Schema
 from prade.scoring.score import chosen_pairs, score
+from worlds.contest import contest_schema
 
 SCHEMA = Schema(
     [
@@ -131,7 +132,7 @@ def test_a_pair_drawn_twice_counts_twice():
     ],
 )
 def test_the_contests_bins(shared_data, column, value, other, distance):
-    schema = Schema.load(shared_data / "contest_sprint2_parameters.json")
+    schema = contest_schema(shared_data / "contest_sprint2_parameters.json")
     place = {"PUMA": ["17-1001"], "YEAR": [2012], "SEX": [1]}
     found = score(
         {**place, column: [value]}, {**place, column: [other]}, schema, ["PUMA", "YEAR"], pairs=[("SEX", column)]
@@ -141,4 +142,4 @@ def test_the_contests_bins(shared_data, column, value, other, distance):
 
 
 def test_the_contests_schema_has_the_columns_that_it_drew_from(shared_data):
-    assert list(Schema.load(shared_data / "contest_sprint2_parameters.json").coded) == CONTEST_COLUMNS
+    assert list(contest_schema(shared_data / "contest_sprint2_parameters.json").coded) == CONTEST_COLUMNS

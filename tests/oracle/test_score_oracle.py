@@ -1,16 +1,13 @@
 """The score against a slow one in pandas, written from the contest's rules, on generated tables."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from prade import Schema
-from prade.data.declare.schema_file import CONTEST_EDGES
 from prade.data.public.joint import encode
 from prade.examples import census_like
 from prade.scoring.score import score
+from worlds.contest import EDGES, contest_schema
 
 
 def slow_score(truth, synthetic, by, pairs, bias=250):
@@ -49,23 +46,19 @@ def contest_like(rows, seed):
 
 
 PARAMETERS = {
-    "schema": {
-        "PUMA": {"dtype": "str", "values": ["17-1001", "17-104", "39-100"]},
-        "YEAR": {"dtype": "uint32", "values": [2012, 2013]},
-        "SEX": {"dtype": "uint8", "values": [1, 2]},
-        "AGE": {"dtype": "uint8", "min": 0, "max": 135},
-        "INCTOT": {"dtype": "int32"},
-        "HHWT": {"dtype": "float"},
-        "DEPARTS": {"dtype": "uint32", "min": 0, "max": 2359},
-    }
+    "PUMA": {"dtype": "str", "values": ["17-1001", "17-104", "39-100"]},
+    "YEAR": {"dtype": "uint32", "values": [2012, 2013]},
+    "SEX": {"dtype": "uint8", "values": [1, 2]},
+    "AGE": {"dtype": "uint8", "min": 0, "max": 135},
+    "INCTOT": {"dtype": "int32"},
+    "HHWT": {"dtype": "float"},
+    "DEPARTS": {"dtype": "uint32", "min": 0, "max": 2359},
 }
 
 
 @pytest.mark.parametrize("bias", [250, 20])
-def test_the_contests_schema_and_draw(tmp_path, bias):
-    path = tmp_path / "parameters.json"
-    path.write_text(json.dumps(PARAMETERS))
-    schema = Schema.load(path)
+def test_the_contests_schema_and_draw(bias):
+    schema = contest_schema(PARAMETERS)
     truth, synthetic = contest_like(900, 1), contest_like(850, 2)
     # one group without synthetic rows, one without true ones
     synthetic = synthetic[~((synthetic.PUMA == "17-104") & (synthetic.YEAR == 2013))]
@@ -74,7 +67,7 @@ def test_the_contests_schema_and_draw(tmp_path, bias):
     binned = [table.copy() for table in (truth, synthetic)]
     for table in binned:
         for name in ("AGE", "INCTOT", "HHWT", "DEPARTS"):
-            table[name] = pd.cut(table[name], np.r_[-np.inf, list(CONTEST_EDGES[name]), np.inf]).cat.codes
+            table[name] = pd.cut(table[name], np.r_[-np.inf, list(EDGES[name]), np.inf]).cat.codes
     generator = np.random.RandomState(123456)
     columns = sorted(["SEX", "AGE", "INCTOT", "HHWT", "DEPARTS"])
     pairs = [generator.choice(columns, size=2, replace=False).tolist() for _ in range(50)]

@@ -11,6 +11,7 @@ from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.release.derived_files import write_rows
+from worlds.contest import contest_schema
 from worlds.plans import ledger_for
 
 NASTY = "</script><img src=x onerror=alert(1)>"
@@ -76,7 +77,7 @@ def spec_names(folder: Path, *by: tuple[str, ...]) -> Path:
 
 def contest(folder: Path, parameters: Path) -> Path:
     """The schema and the 181 PUMAs of the contest; people who differ from place to place, none of them real."""
-    whole = Schema.load(parameters)
+    whole = contest_schema(parameters)
     schema = whole.select(["PUMA", *CONTEST])
     places = list(whole["PUMA"].values)
     groups = {"PUMA": places}

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from prade.core.documents import file_text, json_value, toml_table
+from prade.core.documents import file_text, toml_table
 from prade.core.errors import PradeError, SchemaError, closest, names_of
 from prade.core.files import replace_file
 from prade.data.declare import schema_file
@@ -144,11 +144,9 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Schema:
-        """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
+        """Read a schema file."""
         text = file_text(path, "schema file", SchemaError)
         try:
-            if text.lstrip().startswith("{"):
-                return cls(schema_file.columns_of_json(json_value(text, SchemaError)))
             return cls.from_dict(toml_table(text, SchemaError), Path(path).parent)
         except PradeError as error:
             raise error.within(str(path)) from None
@@ -168,7 +166,7 @@ class Schema:
     @classmethod
     def from_mbi(cls, domain: Mapping[str, int]) -> Schema:
         """The schema of mbi's domain, {"column": size}: the values are 0, 1, ..., size - 1."""
-        return cls(schema_file.columns_of_mbi(domain))
+        return cls([Column(name, "categorical", values=tuple(range(size))) for name, size in domain.items()])
 
     @classmethod
     def infer(

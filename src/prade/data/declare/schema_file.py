@@ -1,12 +1,8 @@
-"""Schema files: prade's TOML, the NIST contest's parameters.json and mbi's domain JSON.
-
-People write these files by hand, so every error message names the column and says what to write instead.
-"""
+"""Schema files, which people write by hand: every error message names the column and says what to write instead."""
 
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +13,6 @@ from prade.data.read.cells import LARGEST_WHOLE
 
 VERSION = 1
 KEYS = ("version", "linked", "column", "invariant")
-MOST_VALUES = 10**6  # for a column whose values are not listed in the file
 Number = int | float | datetime.date
 # of one [[column]] table, in the order in which they are written
 COLUMN_KEYS = (
@@ -54,55 +49,6 @@ def refuse_unknown_keys(table: Mapping[str, Any], keys: Sequence[str], where: st
     for key in table:
         if key not in keys:
             raise SchemaError(f"{where}unknown key {key!r}{closest(key, keys)}; the keys are {', '.join(keys)}")
-
-
-def columns_of_json(content: Mapping[str, Any]) -> list[Column]:
-    """The columns of the contest's parameters.json, whose `runs` are not part of the schema, or of mbi's domain."""
-    declared = content.get("schema")
-    if not isinstance(declared, Mapping):
-        return columns_of_mbi(content)
-    return [_contest_column(name, entry) for name, entry in declared.items()]
-
-
-def columns_of_mbi(domain: Mapping[str, Any]) -> list[Column]:
-    """The columns of mbi's domain: {"column": number of values}."""
-    for name, size in domain.items():
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST_VALUES:
-            raise SchemaError(
-                f"column {name!r}: the size is {str(size)[:40]}; in a domain file, each column's size must be a whole "
-                f"number from 1 to {MOST_VALUES:,}"
-            )
-    return [Column(name, "categorical", values=tuple(range(size))) for name, size in domain.items()]
-
-
-_THOUSANDS = range(0, 105_000, 5_000)
-_TWENTIES = range(0, 520, 20)
-_QUARTER_HOURS = [100 * hour + minute for hour in range(24) for minute in (0, 15, 30, 45)]
-
-# The bins of the contest's score (sprint 2), closed on the right: (-inf, e0], (e0, e1], ..., (last, inf).
-CONTEST_EDGES: dict[str, Iterable[int]] = {
-    "AGE": range(20, 105, 5),
-    **dict.fromkeys(("INCTOT", "INCWAGE", "INCWELFR", "INCINVST", "INCEARN"), _THOUSANDS),
-    **dict.fromkeys(("POVERTY", "HHWT", "PERWT"), _TWENTIES),
-    **dict.fromkeys(("DEPARTS", "ARRIVES"), _QUARTER_HOURS),
-}
-CONTEST_GROUPS = ("PUMA", "YEAR")
-
-
-def _contest_column(name: str, entry: Any) -> Column:
-    if not isinstance(entry, Mapping):
-        raise SchemaError(f'column {name!r}: expected an object such as {{"dtype": "uint8", "values": [1, 2]}}')
-    refuse_unknown_keys(entry, ("dtype", "values", "min", "max"), f"column {name!r}: ")
-    if "values" in entry:
-        return Column(name, "group" if name in CONTEST_GROUPS else "categorical", values=entry["values"])
-    if name not in CONTEST_EDGES:
-        raise SchemaError(
-            f'column {name!r} has no list of values, and the contest\'s score has no bins for it; add "values"'
-        )
-    integer = "float" not in str(entry.get("dtype", ""))
-    # x > e means x >= (the next number after e), so a bin closed on the right becomes one closed on the left.
-    edges = [edge + 1 if integer else math.nextafter(edge, math.inf) for edge in CONTEST_EDGES[name]]
-    return Column(name, "numeric", edges=tuple(edges), integer=integer, min=entry.get("min"), max=entry.get("max"))
 
 
 def toml_of_schema(
