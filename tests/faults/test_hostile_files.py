@@ -3,7 +3,6 @@
 Most of these were found by `make fuzz` (tests/fuzz) or by a review; each is here in its smallest form.
 """
 
-import gzip
 import json
 import time
 from functools import partial
@@ -20,7 +19,6 @@ from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
 from prade.data.public.joint import outside as outside_of
 from prade.data.public.public import Public
-from prade.data.read.files import refuse_gzip_bomb
 from prade.planning.settings import Settings
 from prade.release.release import sealed_text
 from prade.reporting.outlines import outlines
@@ -271,24 +269,3 @@ def test_text_that_is_not_unicode_is_replaced_cell_by_cell(tmp_path, change):
         assert outside_of(listed, source) == {"g": {odd: 1, "7": 1}}
         number = Schema([Column("g", "numeric", edges=[5])])
         assert outside_of(number, source) == {"g": {odd: 1, "p": 1}}
-
-
-def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.data.read.tables.refuse_gzip_bomb", partial(refuse_gzip_bomb, always=2**20))
-    dull, bomb = tmp_path / "dull.csv.gz", tmp_path / "bomb.csv.gz"
-    dull.write_bytes(gzip.compress(b"A,B\n" + b"1,2\n" * 1000))
-    bomb.write_bytes(gzip.compress(b"A\n" + b"1" * 2**24, 9))
-    with pytest.raises(DataError, match="contains a group twice"):
-        Groups.of(dull)
-    with pytest.raises(DataError, match="200 times its size"):
-        Groups.of(bomb)
-    dull.write_bytes(dull.read_bytes()[:-20])
-    with pytest.raises(DataError, match="well-formed"):
-        Groups.of(dull)
-
-
-def test_a_file_that_declares_more_than_memory_holds(tmp_path, monkeypatch):
-    pq.write_table(pa.table({"g": [1, 2], "h": [1, 2]}), tmp_path / "a.parquet")
-    monkeypatch.setattr("os.sysconf", lambda _: 1)
-    with pytest.raises(DataError, match="declares 2 rows of 2 columns"):
-        Groups.of(tmp_path / "a.parquet")

@@ -464,8 +464,6 @@ class _Parser:
         alike = {str(value).lower(): value for value in of.values}
         if word.lower() in alike:
             hint = f"did you mean {alike[word.lower()]!r}?"
-        elif (labelled := of.value_labelled(word)) is not None:
-            hint = f"it is the label of {labelled!r}: write {labelled!r} instead"
         else:
             values = some_of(of.values) if of.values else "dates" if of.dates else "numbers"
             hint = f"the values of {name} are {values}"

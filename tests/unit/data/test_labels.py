@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from prade.core.errors import DataError, SchemaError, WorkloadError
+from prade.core.errors import DataError, SchemaError
 from prade.data.declare.display import group_texts, labelled
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Column, Schema
 from prade.data.public.joint import encode
 from prade.data.read.csv import CsvFile
-from prade.queries.query import parse
 
 RACE = Column("RACE", "categorical", values=(1, 2), missing=True, labels={1: "white", 2: "Black", None: "not asked"})
 WAGE = Column("WAGE", "numeric", edges=(1, 5), missing=True, title="Wages", unit="dollars", labels={None: "no job"})
@@ -40,7 +39,6 @@ def test_keys_are_text_as_toml_writes_values_in_the_order_of_the_codes():
         replace(listed, labels={None: "empty"})
     for values, key, value in (((False, True), "true", True), ((0.5, 2.0), "2", 2.0), (("01", "1"), "01", "01")):
         column = Column("X", "categorical", values=values, labels={key: "this one"})
-        assert column.value_labelled("This One") == value
         assert [each for each in values if column.label_of(each)] == [value]
 
 
@@ -80,25 +78,6 @@ def test_labels_are_never_used_to_match_cells():
     table = {"RACE": ["1", "2", "white", "Black", None, "not asked"], "WAGE": [0, 3, 9, None, "no job", "dollars"]}
     codes = {name: each.tolist() for name, each in encode(crossed, table).codes.items()}
     assert codes == {"RACE": [0, 1, 2, 2, 2, 2], "WAGE": [0, 1, 2, 3, 3, 3]}
-
-
-@pytest.mark.parametrize(
-    ("query", "advice"),
-    [
-        ("RACE == 'Black'", "'Black' is the label of 2: write RACE == 2"),
-        ("RACE in ('white', 'Black')", "'white' is the label of 1"),
-        ("RACE == Black", "it is the label of 2: write 2 instead"),
-        ("RACE == 'not asked'", "write RACE is missing"),
-        ("RACE != 'Not Asked'", "write RACE is not missing"),
-    ],
-)
-def test_a_query_with_a_label_is_refused_with_the_code_to_write(query, advice):
-    with pytest.raises(WorkloadError) as refused:
-        parse(query, LABELLED)
-    assert advice in str(refused.value)
-    with pytest.raises(WorkloadError) as refused:
-        Column("TENURE", "categorical", values=("own",), labels={"own": "owned"}).satisfying("==", "borrowed")
-    assert "label" not in str(refused.value)
 
 
 # ---------------------------------------------------------------- texts for readers

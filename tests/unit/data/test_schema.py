@@ -188,10 +188,9 @@ def test_refusals_of_a_schema_and_its_file(tmp_path):
         Schema([SEX])["SEXX"]
     with pytest.raises(SchemaError, match="no schema file at"):
         Schema.load(tmp_path / "none.toml")
-    for name, text, message in (("a.toml", "version = 1", r"a\.toml: the schema has"),):
-        (tmp_path / name).write_text(text)
-        with pytest.raises(SchemaError, match=message):
-            Schema.load(tmp_path / name)
+    (tmp_path / "a.toml").write_text("version = 1")
+    with pytest.raises(SchemaError, match=r"a\.toml: the schema has"):
+        Schema.load(tmp_path / "a.toml")
 
 
 # ---------------------------------------------------------------- schemas and their files

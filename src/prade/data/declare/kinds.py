@@ -66,12 +66,6 @@ class Declaration:
         taken = value is None and MISSING in map(label_key, self.values)  # the key means that value
         return None if taken else self.labels.get(label_key(value))
 
-    def value_labelled(self, text: str) -> Value | None:
-        """The listed value with this label, in any case of letters; None if there is none."""
-        labelled = ((value, self.label_of(value)) for value in self.values)
-        asked = text.casefold()
-        return next((value for value, label in labelled if label is not None and label.casefold() == asked), None)
-
 
 class ColumnKind(ABC):
     """The behaviour of one column, by its kind. Codes run from 0 to `present` - 1; the code of missing follows."""
@@ -192,11 +186,11 @@ class Categorical(ColumnKind):
         column, value = self.column, plain_value(value)
         if column.value_type == "bool" and not isinstance(value, str) and value in (0, 1):
             value = bool(value)
-        text, hint = isinstance(value, str), self._label_hint(op, value)
-        if text != (column.value_type == "str") or (op in ("==", "!=") and value not in column.values):
+        absent = op in ("==", "!=") and value not in column.values
+        if absent or isinstance(value, str) != (column.value_type == "str"):
             raise WorkloadError(
                 f"{column.name} {op} {value!r}: choose one of the values of {column.name}, written as "
-                f"{some_of(column.values)}{hint}"
+                f"{some_of(column.values)}"
             )
         if op in ("==", "!="):
             equal = np.array([each == value for each in column.values], dtype=np.bool_)
@@ -207,18 +201,6 @@ class Categorical(ColumnKind):
                 "a list"
             )
         return np.asarray(ORDER[op](np.array(column.values), value), dtype=np.bool_)
-
-    def _label_hint(self, op: str, text: Any) -> str:
-        """What to write instead of a label, such as ``" ('female' is the label of 2: write SEX == 2)"``; or nothing."""
-        column = self.column
-        if not isinstance(text, str):
-            return ""
-        if (value := column.value_labelled(text)) is not None:
-            return f" ({text!r} is the label of {value!r}: write {column.name} {op} {value!r})"
-        if (column.label_of(None) or "").casefold() != text.casefold():
-            return ""
-        test = "is missing" if op == "==" else "is not missing"
-        return f" ({text!r} is the label of missing: write {column.name} {test})"
 
     def natural_type(self) -> pa.DataType:
         return pa.array(self.column.values).type

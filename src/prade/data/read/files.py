@@ -1,4 +1,4 @@
-"""Parquet files: folders of them, files with a header of prade's own, notes about copies, decompression bombs.
+"""Parquet files: folders of them, files with a header of prade's own, notes about copies.
 
 The folders of a data set say what their files have, as in STATE-17/part-00000.parquet, but every file has all its
 columns, so that every program reads them with their types.
@@ -6,11 +6,8 @@ columns, so that every program reads them with their types.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
-import os
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -30,9 +27,6 @@ from prade.core.files import replace_file
 HEADER = "prade"
 WEIGHT_FIELD = "prade:weight"  # name of the column of row weights
 SHARE = b"prade:copied"
-MOST_GROWTH = 1032  # no gzip file grows by a larger factor when it is decompressed
-HONEST_GROWTH = 200  # real tables of text stay below this factor, however repetitive they are
-ALWAYS = 2**30  # files of up to this many bytes, decompressed, are always accepted
 
 
 def parts_of(folder: Path) -> list[Path]:
@@ -133,28 +127,6 @@ def _numbers(table: pa.Table, name: str, fits: Any) -> NDArray[Any]:
     if cells is None or cells.null_count or not fits(cells.type):
         raise Malformed(f"there is no column {name!r} of the type with which it was written, without empty cells")
     return np.asarray(cells.to_numpy())
-
-
-# ---------------------------------------------------------------------- decompression bombs
-
-
-def refuse_gzip_bomb(path: Path, always: int = ALWAYS) -> None:
-    """Refuse a file that decompresses to more than `always` bytes and more than `HONEST_GROWTH` times its size."""
-    size = path.stat().st_size
-    if size * MOST_GROWTH <= always:
-        return
-    room = max(always, size * HONEST_GROWTH)
-    with suppress(EOFError, OSError, zlib.error), gzip.open(path) as unpacked:  # the reader will report what is wrong
-        while room >= 0 and (piece := unpacked.read(2**20)):
-            room -= len(piece)
-    if room < 0:
-        raise DataError(f"{path} decompresses to over {HONEST_GROWTH} times its size, as no real table does; check it")
-
-
-def refuse_parquet_bomb(path: Path, rows: int, columns: int) -> None:
-    """Refuse a file that declares more cells than the machine has bytes of memory."""
-    if rows * columns > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
-        raise DataError(f"{path} declares {rows:,} rows of {columns} columns, more than fit in memory; check it")
 
 
 # ---------------------------------------------------------------------- copies of public rows
