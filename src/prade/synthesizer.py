@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, fields
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -37,18 +36,6 @@ from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 
 Names = str | Sequence[str]
-# Arguments that `fit` takes in other tools, and why it does not take them here.
-_DOMAINS = ("categorical_columns", "ordinal_columns", "continuous_columns", "nullable", "transformer")
-_REFUSED = {
-    **dict.fromkeys(
-        _DOMAINS, "the schema declares the domains, which are never read from private rows: edit the schema"
-    ),
-    "preprocessor_eps": "nothing is learnt from private rows before they are measured, so no budget is needed for it",
-    **dict.fromkeys(
-        ("seed", "random_state"), "with a seed, anyone who knew it could remove the noise; `sample` takes one"
-    ),
-    "epsilon": "the budget belongs to the plan: give it to Synthesizer(...)",
-}
 
 
 class NotFittedError(PradeError, AttributeError):
@@ -132,26 +119,9 @@ class Synthesizer:
         state = f"release of {self.release_.plan!r}" if hasattr(self, "release_") else "not fitted"
         return f"Synthesizer({str(self.folder)!r}, {state})"
 
-    def _repr_html_(self) -> str:
-        state = "not fitted"
-        facts = {"folder": self.folder, "budget": self.epsilon}
-        if hasattr(self, "release_"):
-            plan, state = self.plan_, self.plan_.unit.promise()
-            number = f"{self.estimates_.totals.sum():,.0f} estimated, in {len(self.estimates_.totals):,} groups"
-            facts |= {
-                "data set": plan.dataset,
-                "budget": plan.budget,
-                "rows": number,
-                "columns": len(plan.schema.coded),
-            }
-        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(str(fact))}</td></tr>" for name, fact in facts.items())
-        return f"<b>Synthesizer</b><p>{escape(state)}</p><table>{rows}</table>"
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; the class called with them makes an unfitted copy."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-
-    get_parameters = get_params  # the name in SDV
 
     def set_params(self, **parameters: Any) -> Self:
         """Change some parameters, for the next `plan` or `fit`; earlier results do not change."""
@@ -210,7 +180,7 @@ class Synthesizer:
 
     # ---------------------------------------------------------------- fit
 
-    def fit(self, data: Any, public: Any = None, *, again: bool = False, **refused: Any) -> Synthesizer:
+    def fit(self, data: Any, public: Any = None, *, again: bool = False) -> Synthesizer:
         """Measure the private table and estimate every group. This spends the budget.
 
         `data` is a pandas, polars or pyarrow table, a file, or a database address; it is not kept. `public` is the
@@ -219,10 +189,6 @@ class Synthesizer:
         folder and pay again. A fit that fails does not change the object. `again` pays once more for a plan whose
         release was lost.
         """
-        for name in refused:
-            if name not in _REFUSED:
-                raise TypeError(f"fit() takes the private table, the public table and again=, not {name!r}")
-            raise PradeError(f"fit does not take {name}: {_REFUSED[name]}")
         table = self._table(public)
         if self.schema is None:  # a draft must not be made from a private table
             refuse_early(self._budget(), data, table, self.folder, self.weak_protection)

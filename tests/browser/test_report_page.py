@@ -336,7 +336,7 @@ def test_the_address_keeps_place_and_columns(chromium, plain, page):
 def test_texts_for_publications_are_copied(page):
     found = data(page)
     page.send("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
-    for place, text in enumerate((found["methodology"], found["provenance"]["cite"]["sentence"])):
+    for place, text in enumerate((found["methodology"], found["provenance"]["cite"])):
         page.run("window.copied = null; navigator.clipboard.writeText = async text => { window.copied = text; }; 0")
         page.click("#method > p > [data-copy]", place)
         until(page, "window.copied !== null")

@@ -326,22 +326,6 @@ def test_nothing_is_there_before_fit(tmp_path, use):
         getattr(synthesizer(tmp_path), use)(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({"categorical_columns": ["SEX"]}, "the schema declares the domains, which are never read from private rows"),
-        ({"epochs": 300}, "not 'epochs'"),
-        ({"preprocessor_eps": 0.5}, "nothing is learnt from private rows before they are measured"),
-        ({"seed": 1}, "with a seed, anyone who knew it could remove the noise"),
-        ({"epsilon": 1}, r"give it to Synthesizer\(...\)"),
-    ],
-)
-def test_what_other_tools_take_is_refused_with_a_reason(tmp_path, given, why):
-    with pytest.raises((PradeError, TypeError), match=why):
-        synthesizer(tmp_path).fit(PRIVATE, **given)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_private_table_is_not_the_public_one(tmp_path):
     with pytest.raises(
         DataError, match="the private table is also given as the public table: they are the same object"
@@ -413,7 +397,7 @@ def test_an_estimate_that_fails_is_made_by_the_next_fit_for_nothing(tmp_path, cu
 def test_parameters_are_kept_as_given_and_set_by_name(tmp_path):
     found = synthesizer(tmp_path)
     params = found.get_params()
-    assert params == found.get_parameters() == {name: getattr(found, name) for name in params}
+    assert params == {name: getattr(found, name) for name in params}
     assert params["public"] is PUBLIC
     assert set(params) == set(vars(found))
     assert vars(Synthesizer(**params)) == vars(found)
@@ -599,10 +583,3 @@ def test_evaluate_scores_private_rows_and_says_so(fitted):
     assert 0 < found.mean < 2
     with pytest.raises(NotFittedError):
         Synthesizer(1).evaluate(PRIVATE)
-
-
-def test_it_shows_itself_in_notebooks(fitted):
-    shown = fitted._repr_html_()
-    assert "people" in shown
-    assert "estimated, in 3 groups" in shown
-    assert "&lt;folder&gt;" in Synthesizer(1, folder="<folder>")._repr_html_()

@@ -299,31 +299,13 @@ def csv_options(*names: str, private: bool = False) -> Callable[[Command], Comma
             form = CsvFormat(encoding, delimiter, line_breaks)
             for name in names if form != DEFAULT_FORMAT else ():
                 paths = arguments[name]
-                fits = _of_list(paths, form) if name == "groups_file" else form
                 several = isinstance(paths, tuple)
-                arguments[name] = tuple(_formatted(p, fits) for p in paths) if several else _formatted(paths, fits)
+                arguments[name] = tuple(_formatted(p, form) for p in paths) if several else _formatted(paths, form)
             return command(**arguments)
 
         return cast(Command, with_format)
 
     return add
-
-
-def _of_list(path: str | None, form: CsvFormat) -> CsvFormat:
-    """The format of the list of groups, which is public and often a file of another make: UTF-8 if it can be.
-
-    Its delimiter is the declared one if the header has it, or else the usual one that the header has.
-    """
-    if path is None or not path.endswith(".csv") or not Path(path).is_file():
-        return form
-    content = Path(path).read_bytes()
-    try:
-        text, encoding = content.decode("utf-8"), "utf-8"
-    except UnicodeDecodeError:
-        text, encoding = content.decode(form.encoding, "replace"), form.encoding
-    header = text.partition("\n")[0]
-    delimiter = next((each for each in (form.delimiter, *",;\t") if each in header), form.delimiter)
-    return replace(form, encoding=encoding, delimiter=delimiter)
 
 
 def _formatted(path: str | None, form: CsvFormat) -> Any:

@@ -1,8 +1,8 @@
 """Outlines of groups from a GeoJSON file: which feature belongs to which group, and its shape as a path to draw.
 
-A feature belongs to a group if one of its properties, or two of them joined by "-", equals the group's value, or its
-values joined by "-". Case and leading zeros are ignored, so "17-02100" is the group (17, 2100). Longitude and latitude
-are drawn as
+A feature belongs to a group if one of its properties, or those that the user joins by "+", equals the group's value, or
+its values joined by "-". Case and leading zeros are ignored, so "17-02100" is the group (17, 2100). Longitude and
+latitude are drawn as
 
     x = longitude * cos(middle latitude)        y = -latitude
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,8 +34,6 @@ POLYGONS: dict[str, Any] = {"Polygon": list[list[Position]], "MultiPolygon": lis
 FURTHEST = 1e9  # the largest coordinate: degrees, or metres in files that do not follow the standard
 MOSTLY = 0.9  # of the groups have an outline in a map that is worth showing without a remark
 WIDTH = 2_000  # of the grid to which outlines are rounded
-MOST_PAIRED = 40  # properties that are tried in pairs; more would take too long
-MOST_TRIED = 1_000  # properties that are tried one by one
 SHOWN = 6  # properties that an error message names
 
 
@@ -74,30 +71,28 @@ class Outlines:
 def outlines(source: str | PathLike[str], levels: Sequence[Grouping], key: str | None = None) -> Outlines:
     """The outlines of the groups of the level that the file matches best; of two equally good levels, the finer one.
 
-    `key` names the property that identifies the group, or two joined by "+"; None takes the one that matches most
-    groups.
+    `key` names the property that identifies the group, or several joined by "+"; None takes the one property that
+    matches most groups and, of two equally good ones, has fewer features for each group.
     """
     features = _features(Path(source))
     names = _names(features, key)
-    best: tuple[float, int, str, dict[int, list[int]]] | None = None
-    for level, grouping in enumerate(levels):
-        for name in names if grouping.by else ():
-            matches = _matches(features, name, grouping)
-            # Of two properties that match equally many groups, prefer the one with fewer features for each group.
-            surplus = sum(len(each) - 1 for each in matches.values())
-            fit = len(matches) / len(grouping) - 1e-6 * surplus
-            if matches and (best is None or fit >= best[0]):
-                best = (fit, level, name, matches)
-    if best is None:
-        tried, first = [key] if key else names[:SHOWN], features[0].named
-        has = ", ".join(f"{name} = {str(first[name])[:40]!r}" for name in tried if name in first) or "no such property"
+    tried = [
+        (len(matches) / len(grouping), len(matches) - sum(map(len, matches.values())), level, name, matches)
+        for level, grouping in enumerate(levels)
+        for name in (names if grouping.by else ())
+        if (matches := _matches(features, name, grouping))
+    ]
+    if not tried:
+        first = features[0].named
+        shown = [f"{name} = {str(first[name])[:40]!r}" for name in names[:SHOWN] if name in first]
+        has = ", ".join(shown) or "no such property"
         wanted = "-".join(str(value) for value in levels[-1].values[0]) or "all rows"
         raise DataError(
             f"no feature of {source} is a group of the release: the first feature has {has}, the first group is "
             f"{wanted!r}",
             remedy="geojson_key",
         )
-    _, level, name, matches = best
+    *_, level, name, matches = max(tried, key=lambda fit: fit[:3])
     rings = {group: [ring for f in which for ring in _rings(features[f])] for group, which in matches.items()}
     used = {f for which in matches.values() for f in which}
     others = [list(_rings(feature)) for f, feature in enumerate(features) if f not in used]
@@ -152,11 +147,9 @@ def _features(path: Path) -> list[_Feature]:
 
 
 def _names(features: Sequence[_Feature], key: str | None) -> list[str]:
-    """The properties to try: the given key, or each property and every pair of them."""
     known = list(dict.fromkeys(name for each in features for name in each.named))
     if key is None:
-        few = known[:MOST_PAIRED]
-        return known[:MOST_TRIED] + ["+".join(two) for two in permutations(few, 2)]
+        return known
     if key not in known and any(name not in known for name in key.split("+")):
         raise DataError(
             f"no feature of the GeoJSON file has the property {key!r}; its properties are {', '.join(known) or 'none'}"

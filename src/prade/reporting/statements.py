@@ -218,18 +218,11 @@ def public_files(plan: Plan) -> list[dict[str, str | None]]:
     return [{"file": Path(file).name, "hash": digest} for file, digest in zip(plan.public.files, hashes, strict=True)]
 
 
-def cite(release: Release, rows: int) -> dict[str, str]:
-    """How to cite the synthetic rows: a sentence, and an entry for BibTeX."""
-    plan, made = release.plan, made_on(release)
-    title = f"{plan.dataset}: synthetic rows with differential privacy"
+def cite(release: Release, rows: int) -> str:
+    """How to cite the synthetic rows."""
+    plan, title = release.plan, f"{release.plan.dataset}: synthetic rows with differential privacy"
     note = f"{many(rows, 'row')}, {short(plan.budget)}, plan {plan.hash[:16]}, made with prade {version('prade')}"
-    key = re.sub(r"[^a-z0-9]+", "-", plan.dataset.casefold()).strip("-") or "release"
-    fields = {
-        name: re.sub(r"([&%$#_{}])", r"\\\1", value.replace("\\", "/"))  # BibTeX would read these marks as commands
-        for name, value in (("title", title), ("year", made[:4]), ("note", note))
-    }
-    body = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
-    return {"sentence": f"{title} ({made}). {note}.", "bibtex": f"@misc{{{key}-{made[:4]},\n{body}\n}}"}
+    return f"{title} ({made_on(release)}). {note}."
 
 
 def methodology_of(estimates: Estimates, rows: int, seed: int | None) -> str:

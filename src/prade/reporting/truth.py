@@ -44,7 +44,7 @@ from prade.data.read.tables import read_table, table_columns
 from prade.release.derived_files import kept_rows
 from prade.reporting.html import packed
 from prade.scoring.distances import Pair, distances_of, pair_errors
-from prade.scoring.evaluation import WORST, public_errors, ratio_in_words, worst_places
+from prade.scoring.evaluation import WORST, PublicScore, public_errors, ratio_in_words, worst_places
 from prade.scoring.metrics.measures import all_metrics, plain
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 from prade.scoring.sides import Side
@@ -59,7 +59,7 @@ class Truth:
     """How the last level's groups compare with the truth: the score, and the two series of the paper's figure."""
 
     score: Score
-    prior: Floats  # mean distance of each group's public baseline; NaN for a group without true rows
+    public: PublicScore
     true: Side  # the true rows that are in a group
     group: Ints  # the group of each
     drawn: tuple[Coded, Ints]  # the synthetic rows, and the group of each
@@ -68,17 +68,6 @@ class Truth:
     def rows(self) -> tuple[Coded, Ints]:
         """The true rows in codes, and the group of each."""
         return self.true.coded, self.group
-
-    @property
-    def synthetic(self) -> Floats:
-        """The mean distance of each group's synthetic rows, whatever their number."""
-        return np.asarray(self.score.detail.mean(axis=1))
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """The mean distances of the public baseline and of the synthetic rows, over the groups that have true rows."""
-        known = np.isfinite(self.prior)
-        return float(self.prior[known].mean()), float(self.synthetic[known].mean())
 
 
 def coded_rows(plan: Plan, table: Any) -> tuple[Coded, Ints]:
@@ -139,7 +128,8 @@ def truth_of(
     baseline = public_errors((coded, number), public, plan.groupings[-1], pairs, threads=execution.threads)
     execution.tell("comparing with the truth", 1, 1)
     inside = np.flatnonzero(number >= 0)
-    return Truth(scored, np.asarray(baseline.mean(axis=1)), true.take(inside), number[inside], (synthetic, group))
+    public_score = PublicScore(baseline, scored.detail.mean(axis=1))
+    return Truth(scored, public_score, true.take(inside), number[inside], (synthetic, group))
 
 
 def truth_data(
@@ -157,23 +147,22 @@ def truth_data(
     execution.tell("metrics", 2, 2)
     labels = group_texts(schema, estimates.plan.groupings[-1])
     last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
-    prior, mean = truth.means
-    ratio = mean / prior if prior > 0.0 else None
+    compared = truth.public
     matrices = {name: packed(_matrix(each, len(schema.coded)), unit=1, type="f32") for name, each in heat.items()}
     return {
         "score": truth.score.mean,
         "nist": truth.score.nist,
         "pairs": len(truth.score.pair_names),
-        "synthetic": mean,
-        "prior": prior,
-        "ratio": ratio,
-        "priorError": plain(truth.prior),
-        "syntheticError": plain(np.where(np.isfinite(truth.prior), truth.synthetic, np.nan)),
-        "sentence": ratio_in_words(ratio),
+        "synthetic": compared.synthetic_error,
+        "prior": compared.error,
+        "ratio": compared.ratio,
+        "priorError": plain(compared.groups),
+        "syntheticError": plain(np.where(compared.known, compared.synthetic, np.nan)),
+        "sentence": ratio_in_words(compared.ratio),
         "worst_pairs": _worst_pairs(pairs, heat),
         "worst_places": [
             {**place, "label": labels[place["group"]], "view": last_view}
-            for place in worst_places(truth.score, truth.prior)
+            for place in worst_places(truth.score, compared.groups)
         ],
         "heat": {"columns": list(schema.coded), **matrices},
         "copies": {"share": copied, "words": copies_in_words(copied)},
@@ -188,9 +177,8 @@ def _heat(estimates: Estimates, truth: Truth, pairs: tuple[Pair, ...], threads: 
     synthetic, group = truth.drawn
     whole = partial(distances_of, coded.codes, pairs=pairs, threads=threads)
     by_place = pair_errors(schema, coded.codes, number, synthetic.codes, group, len(level), pairs, threads=threads)
-    known = np.isfinite(truth.prior)
     return {
-        "places": np.asarray(by_place[known].mean(axis=0)),
+        "places": np.asarray(by_place[truth.public.known].mean(axis=0)),
         "whole": whole(synthetic),
         "public": whole(prior),
     }

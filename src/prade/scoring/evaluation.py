@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, counted
+from prade.core.arrays import Flags, Floats, Ints, counted
 from prade.core.execution import cores, several
 from prade.data.declare.groups import Groups, RecurringGroups
 from prade.data.public.joint import joint_codes
@@ -121,22 +121,27 @@ class PublicScore:
     @property
     def pairs(self) -> Floats:
         """The mean distance of each pair, over the groups that have true rows."""
-        return np.asarray(self.detail[self._known].mean(axis=0))
+        return np.asarray(self.detail[self.known].mean(axis=0))
 
     @property
     def error(self) -> float:
         """The mean distance of the public baseline, over the groups that have true rows."""
-        return float(self.groups[self._known].mean())
+        return float(self.groups[self.known].mean())
+
+    @property
+    def synthetic_error(self) -> float:
+        """The mean distance of the synthetic rows in the same groups, whatever their number."""
+        return float(self.synthetic[self.known].mean())
 
     @property
     def ratio(self) -> float | None:
-        """The synthetic rows' mean distance in the same groups, whatever their number, as a share of this."""
-        mine = float(self.synthetic[self._known].mean())
-        return mine / self.error if self.error > 0.0 else None
+        """The synthetic rows' error as a share of the public baseline's."""
+        return self.synthetic_error / self.error if self.error > 0.0 else None
 
     @property
-    def _known(self) -> Any:
-        return np.isfinite(self.groups)
+    def known(self) -> Flags:
+        """Which groups have true rows."""
+        return np.asarray(np.isfinite(self.groups))
 
     def __str__(self) -> str:
         return f"public table: mean distance {self.error:.4f} of 2\n{ratio_in_words(self.ratio)}"

@@ -50,15 +50,6 @@ def test_from_latin_1_files_to_synthetic_rows(folder):
     call("report", "release", "--truth", "private.csv", *FORMAT)
 
 
-def test_the_list_of_groups_may_be_a_file_of_another_make(folder):
-    """Public files of one office with ; in Latin-1, a list of places of another with commas in UTF-8."""
-    listed = (folder / "towns.csv").read_bytes().decode("latin-1").splitlines()
-    rows = [f"{line},{'KEY' if number == 0 else number}" for number, line in enumerate(listed)]
-    (folder / "towns.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    call("plan", *PLANNING, "-o", "plan.toml")
-    assert set(Plan.load("plan.toml").groups.to_dict()["TOWN"]) == set(TOWNS)
-
-
 def test_a_public_file_in_another_encoding_names_the_line(folder):
     given = ["--schema", "schema.toml", "public.csv"]
     assert '--delimiter ";"' in call("check", *given, code=1).stderr

@@ -20,22 +20,21 @@ PUMAS = levels(STATE=[17, 17, 39], PUMA=[100, 200, 100])
 @pytest.mark.parametrize(
     ("properties", "key"),
     [
-        ([{"id": "17-00100"}, {"id": "17-00200"}, {"id": "39-00100"}], "id"),
+        ([{"id": "17-00100"}, {"id": "17-00200"}, {"id": "39-00100"}], None),
         ([{"ST": "17", "P": "00100"}, {"ST": "17", "P": "00200"}, {"ST": "39", "P": "00100"}], "ST+P"),
         ([{"P": 100.0, "ST": 17}, {"P": 200, "ST": 17}, {"P": 100, "ST": 39}], "ST+P"),
     ],
 )
 def test_features_are_matched_to_groups(tmp_path, properties, key):
-    """By one property or two joined; leading zeros and kinds of number do not matter; the finest level that fits."""
+    """By one property or those given; leading zeros and kinds of number do not matter; the finest level that fits."""
     file = geojson(tmp_path / "a.json", *(square(-80 + k, 40, n=k, **each) for k, each in enumerate(properties)))
-    found = outlines(file, PUMAS)
-    assert (found.level, found.key, sorted(found.paths), found.unused) == (1, key, [0, 1, 2], 0)
-    assert outlines(file, PUMAS, key).paths == found.paths
+    found = outlines(file, PUMAS, key)
+    assert (found.level, found.key, sorted(found.paths), found.unused) == (1, key or "id", [0, 1, 2], 0)
 
 
 def test_a_text_with_a_dash_is_one_group(tmp_path):
     file = geojson(tmp_path / "a.json", square(0, 0, ST="17", P="00100"), square(2, 0, ST="39", P="00100"))
-    found = outlines(file, levels(PUMA=["17-100", "39-100", "39-7"], YEAR=[2012, 2012, 2012])[:1])
+    found = outlines(file, levels(PUMA=["17-100", "39-100", "39-7"], YEAR=[2012, 2012, 2012])[:1], "ST+P")
     assert sorted(found.paths) == [0, 1]
 
 

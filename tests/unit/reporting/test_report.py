@@ -244,14 +244,16 @@ def test_the_public_tables_distance_is_that_of_the_public_baseline(estimates, re
     assert [baseline.own(g).any() for g in range(3)] == [True, True, False]
     for g in range(3):
         alone = Prior(SCHEMA, public.codes, baseline.weights(g) / baseline.weights(g).sum())
-        assert found.prior[g] == pytest.approx(joint_errors(true.take(np.flatnonzero(group == g)), alone, pairs).mean())
+        assert found.public.groups[g] == pytest.approx(
+            joint_errors(true.take(np.flatnonzero(group == g)), alone, pairs).mean()
+        )
     scored = evaluate(
         *(folder / "private.parquet", release.path / "synthetic.parquet", SCHEMA, ["STATE", "PLACE"]),
         groups=THREE_PLACES,
         public=people(2, [1, 3]),
         choices=None,
     )
-    assert found.means[0] == pytest.approx(scored.public.error)
+    assert found.public.error == pytest.approx(scored.public.error)
 
 
 def test_the_truth_may_be_several_files(release, folder, tmp_path):
@@ -304,8 +306,8 @@ def test_true_shares_are_those_of_the_file(estimates, folder, drawn):
     young = np.mean([row["AGE"] < 18 and row["SEX"] == 2 for row in rows])
     data = data_of(estimates, facts, truth)
     assert pair_in(data, 0, 0, 1)["truth"][0, 1] == pytest.approx(young, abs=1e-4)
-    assert data["truth"]["prior"] == pytest.approx(truth.prior.mean())
-    assert data["truth"]["synthetic"] == pytest.approx(truth.synthetic.mean())
+    assert data["truth"]["prior"] == pytest.approx(truth.public.groups.mean())
+    assert data["truth"]["synthetic"] == pytest.approx(truth.public.synthetic.mean())
 
 
 # ---------------------------------------------------------------- words

@@ -204,11 +204,7 @@ def test_public_files_are_named_without_their_folders():
     assert public_files(plan()) == []
 
 
-def test_a_citation_for_readers_and_one_for_bibtex(estimates):
-    found = cite(estimates.release, 3361)
+def test_a_citation_for_readers(estimates):
     made = str(json.loads((estimates.release.path / "release.json").read_text())["made"])[:10]
-    assert found["sentence"].startswith(f"census-like survey: synthetic rows with differential privacy ({made}). 3,361")
-    assert found["bibtex"].startswith(f"@misc{{census-like-survey-{made[:4]},\n  title = {{census-like survey: synth")
-    named = SimpleNamespace(path=estimates.release.path, plan=SimpleNamespace(**vars(plan()), hash="f" * 64))
-    named.plan.dataset = "50 % of {us} & them\\"
-    assert r"title = {50 \% of \{us\} \& them/: synthetic" in cite(named, 1)["bibtex"]
+    sentence = f"census-like survey: synthetic rows with differential privacy ({made}). 3,361"
+    assert cite(estimates.release, 3361).startswith(sentence)

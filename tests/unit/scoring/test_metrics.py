@@ -32,7 +32,7 @@ def test_json_has_no_nan_and_every_metric_a_line(found):
     text = json.dumps(found, allow_nan=False)
     assert json.loads(text) == found
     assert {line["why"] for line in found["summary"]} == {""}
-    assert len(found["summary"]) == 12
+    assert len(found["summary"]) == 11
     assert all(line["synthetic"] is not None for line in found["summary"])
     assert found["rows"] == {"truth": 700, "synthetic": 600, "public": 500, "sample": 10_000, "seed": 0}
 
@@ -44,7 +44,6 @@ def test_the_same_rows_are_perfect():
     assert found["propensity"]["synthetic"]["pmse"] == 0.0
     assert lines(found)["unique"] == 1.0
     assert {line["public"] for line in found["summary"]} == {None}
-    assert found["copies"] is None
 
 
 def test_rows_that_are_further_away_are_worse(found):
@@ -54,14 +53,6 @@ def test_rows_that_are_further_away_are_worse(found):
         assert mine[name] > theirs[name]
     for name in ("pmse-ratio", "auc", "pca"):
         assert mine[name] < theirs[name]
-
-
-def test_copies_are_rows_of_the_public_table(found):
-    public = {tuple(row.items()) for row in PUBLIC.drop_columns("TOWN").to_pylist()}
-    for name, table in (("synthetic", DRAWN), ("truth", TRUE)):
-        copied = [tuple(row.items()) in public for row in table.drop_columns("TOWN").to_pylist()]
-        assert found["copies"][name] == pytest.approx(np.mean(copied))
-    assert 0 < found["copies"]["synthetic"] < 1
 
 
 def test_a_shuffled_column_loses_its_correlations():

@@ -24,7 +24,6 @@ from prade.scoring.metrics.regressions import Formula, regression, usual_linear,
 from prade.scoring.metrics.tables import (
     TREES,
     consistency,
-    copies,
     correlation_differences,
     each,
     numbered,
@@ -38,7 +37,7 @@ from prade.scoring.sides import Side, k_marginal
 SAMPLE, SEED = 10_000, 0
 K = (1, 2, 3)
 INSTALL = "the metrics need scikit-learn: run `pip install 'prade[metrics]'`"
-OTHERS = ("propensity", "linear", "logistic", "pca", "correlations", "unique", "copies", "consistency")
+OTHERS = ("propensity", "linear", "logistic", "pca", "correlations", "unique", "consistency")
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,6 @@ def all_metrics(truth: Side, synthetic: Side, public: Side | None = None, choice
     with single_threaded_blas():
         metrics: dict[str, Any] = {"kmarginal": [of_tables(k) for k in K]}
         metrics |= {name: or_why(computed[name]) if computed else {"not_available": lacks} for name in OTHERS}
-    if public is None:
-        metrics["copies"] = None
     every = {"summary": _summary(metrics), "rows": {**rows, "sample": choices.sample, "seed": choices.seed}, **metrics}
     return {name: plain(value) for name, value in every.items()}
 
@@ -108,7 +105,6 @@ def _computations(truth: Side, others: Mapping[str, Side | None], choices: Choic
         "pca": lambda: principal_components(few["truth"], drawn),
         "correlations": lambda: correlation_differences(truth, others),
         "unique": lambda: unique_matches(number["truth"], {name: number.get(name) for name in others}),
-        "copies": lambda: copies(**number) if "public" in number else None,
         "consistency": lambda: consistency(truth, others, seed),
     }
 
@@ -156,7 +152,6 @@ _LINES = (
     _Line("correlations", "Correlations: mean difference", "correlations", "mean", 0, 3, "0 perfect, 1 or more worst"),
     _Line("unique", "Unique true rows that occur exactly", "unique", "share", None, 4, "share; compare with public"),
     _Line("consistency", "Rows that break an order of numbers", "consistency", "", 0, 4, "share; 0 perfect"),
-    _Line("copies", "Rows equal to a public row", "copies", "", None, 4, "share of the synthetic rows"),
 )
 
 
@@ -164,8 +159,6 @@ def _summary(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The lines: each metric's main number for every table, the best it can be, how to read it, and why if it lacks."""
     lines = []
     for line in _LINES:
-        if metrics[line.entry] is None:
-            continue
         values = {table: _number(line, metrics[line.entry], table) for table in ("synthetic", "public")}
         whys = [value["not_available"] for value in values.values() if isinstance(value, dict)]
         numbers = {table: None if isinstance(value, dict) else value for table, value in values.items()}
@@ -183,5 +176,5 @@ def _number(line: _Line, entry: Any, table: str) -> Any:
     if line.metric == "consistency":  # the mean over the rules of the share of rows that break one
         shares = [rule[table] for rule in entry["rules"] if rule[table] is not None]
         return sum(shares) / len(shares) if shares else None
-    part = entry.get(table) if line.metric != "copies" or table == "synthetic" else None
+    part = entry.get(table)
     return part if not isinstance(part, dict) or "not_available" in part else part[line.place]

@@ -259,11 +259,6 @@ def unique_matches(truth: Ints, others: Mapping[str, Ints | None]) -> dict[str, 
     return {"unique": len(unique), "of": len(truth), **shares}
 
 
-def copies(truth: Ints, synthetic: Ints, public: Ints) -> dict[str, float]:
-    """The share of synthetic rows, and of true ones, that have all values of one public row."""
-    return {"synthetic": float(np.isin(synthetic, public).mean()), "truth": float(np.isin(truth, public).mean())}
-
-
 # ---------------------------------------------------------------------- consistency
 
 
