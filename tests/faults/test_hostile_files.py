@@ -11,10 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 from prade import Budget, Column, DataError, Level, Plan, PradeError, Release, Schema, Unit, Workload
-from prade.cli.main import UNFORESEEN, every_command
 from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
 from prade.data.public.joint import outside as outside_of
@@ -107,20 +105,6 @@ def test_a_hostile_text_is_refused_soon(tmp_path, kind, text):
     assert time.monotonic() - start < 2
 
 
-def test_a_mark_of_the_byte_order_is_passed_over(tmp_path):
-    (tmp_path / "a.toml").write_bytes(b"\xef\xbb\xbf" + SEX.encode())
-    assert Schema.load(tmp_path / "a.toml") == Schema.from_toml(SEX)
-
-
-@pytest.mark.parametrize("read", [Schema.load, Plan.load])
-@pytest.mark.parametrize("name", ["a\0b", "", "no/folder", "a.toml/b"])
-def test_paths_that_are_none(tmp_path, monkeypatch, read, name):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.toml").write_text(SEX)
-    with pytest.raises(PradeError):
-        read(name)
-
-
 def test_a_group_without_points_has_no_outline(tmp_path):
     (tmp_path / "a.json").write_text(collection(feature([SQUARE], g=0), feature([], g=1), feature([[], SQUARE], g=2)))
     found = outlines(tmp_path / "a.json", [Groups.of({"g": [0, 1, 2]}).level(["g"])])
@@ -176,14 +160,6 @@ def test_noise_beyond_all_numbers(given):
 
 def test_an_epsilon_beyond_all_numbers_has_a_meaning():
     assert "by at most a factor of 10^435" in meaning(Budget.pure(1000))
-
-
-@pytest.mark.parametrize("pairs", ["²", "٣", "9" * 5000, "", "1.5"], ids=case)
-def test_options_that_only_look_like_numbers(tmp_path, monkeypatch, pairs):
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(every_command(), ["score", "a", "b", "--schema", "c", "--by", "d", "--pairs", pairs])
-    assert UNFORESEEN not in done.output
-    assert done.exit_code == 2
 
 
 # ---------------------------------------------------------------- releases

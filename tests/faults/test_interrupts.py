@@ -29,9 +29,8 @@ from prade.core.execution import cores, finishing, shutting_down
 from prade.core.interrupts import held_back, second_ends
 from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
-from prade.measuring import run
-from worlds.counting import duckdb_file, sqlite_file
-from worlds.people import IN_TOWNS, TOWN_PLAN
+from worlds.counting import duckdb_file
+from worlds.people import TOWN_PLAN
 from worlds.plans import ledger_for
 
 cli.every_command()
@@ -90,31 +89,6 @@ def test_a_signal_at_any_step_wastes_no_budget(
     assert free == 2  # checked, prepared
     assert reserved == 6  # reserved, in four steps of the ledger and one of the run; counted
     assert released == 14  # drawing, drawn, written, sealed, committed, extracted, renamed
-
-
-@pytest.mark.parametrize(
-    ("step", "message"),
-    [
-        ("drawn", r"\(interrupted\)\. Fix the cause first.*\nIn this run .* was spent; it is in .* as entry 1,"),
-        ("sealed", "measure again, which spends nothing"),
-    ],
-)
-def test_an_interrupt_that_gets_through_says_what_is_spent_or_that_nothing_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, message: str
-) -> None:
-    ledger = ledger_for(TOWN_PLAN, tmp_path / "people.ledger")
-
-    def interrupt(name: str) -> None:
-        if name == step:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as context:
-        context.setattr(run, "_step", interrupt)
-        with pytest.raises(KeyboardInterrupt, match=message):
-            run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
-    if step == "sealed":
-        run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
-        assert [entry.state for entry in ledger.entries("people")] == ["committed"]
 
 
 # ---------------------------------------------------------------- holding back
@@ -365,7 +339,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "duckdb", "sqlite"])
+@pytest.mark.parametrize("kind", ["parquet", "duckdb"])
 def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reserved(release: Path, kind: str) -> None:
     """The second run goes on with the same entry; the cap affords one."""
     folder = release.parent
@@ -393,14 +367,8 @@ def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reser
 
 def private_table(folder: Path, kind: str) -> str:
     """The private table of the release, in another kind of source."""
-    path, rows = folder / f"private.{kind}", read_table(folder / "private.parquet")
-    if kind == "duckdb":
-        return duckdb_file(path, people=rows)
-    if kind == "sqlite":
-        return sqlite_file(path, ", ".join(rows.column_names), zip(*rows.to_pydict().values(), strict=True))
-    if kind == "csv":
-        write_table(rows, path)
-    return str(path)
+    path = folder / f"private.{kind}"
+    return duckdb_file(path, people=read_table(folder / "private.parquet")) if kind == "duckdb" else str(path)
 
 
 ENDLESS = """

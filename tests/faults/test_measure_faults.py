@@ -112,36 +112,6 @@ print(*kinds.values())
     assert reserved >= 1, kinds  # while rows are counted, only the ledger is touched
 
 
-def test_killed_at_any_moment(drive: Drive) -> None:
-    """SIGKILL at moments that nobody chose."""
-    kills, kinds = drive(
-        """
-moments = random.Random(5)
-start = time.monotonic()
-assert ended(forked(World("timed").measure_and_tell)) == 0
-whole = time.monotonic() - start
-kills, kinds = 0, set()
-for number in range(100):
-    world = World(f"{number}")
-    child = forked(world.measure_and_tell)
-    time.sleep(moments.uniform(0, whole))
-    os.kill(child, signal.SIGKILL)
-    if ended(child) == -signal.SIGKILL:
-        kinds.add(world.recover())
-        kills += 1
-        whole *= 1.05  # it may be slower than it was
-    else:
-        world.clean()
-        whole *= 0.9  # it is faster than it was
-    if kills >= 30 and len(kinds) >= 2:
-        break
-print(kills, len(kinds))
-"""
-    )
-    assert kills >= 30
-    assert kinds >= 2, "all kills fell into the same phase: the test shows little"
-
-
 # ---------------------------------------------------------------- races
 
 

@@ -61,6 +61,7 @@ class Accounts(RuleBasedStateMachine):
             self.ledger.check("d", plan, Budget.pure(cost), **terms)
             found = self.ledger.reserve("d", plan, Budget.pure(cost), **terms)
             assert (found.id, found.state) == (same[-1]["id"], "reserved")
+            same[-1]["resumed"] += 1
         elif (mine and not again) or self.spent + cost > limit:
             for act in (self.ledger.check, self.ledger.reserve):
                 with pytest.raises(BudgetError):
@@ -70,7 +71,7 @@ class Accounts(RuleBasedStateMachine):
             entry = self.ledger.reserve("d", plan, Budget.pure(cost), **terms)
             assert entry.id == len(self.entries) + 1
             facts = {"id": entry.id, "plan": plan, "cost": cost, "folder": folder}
-            self.entries.append({**facts, "drawn": False, "returned": False, "hash": None, "failures": 0})
+            self.entries.append({**facts, "drawn": False, "returned": False, "hash": None, "failures": 0, "resumed": 0})
 
     @rule(number=numbers)
     def draw(self, number: int) -> None:
@@ -146,6 +147,11 @@ class Accounts(RuleBasedStateMachine):
         for entry, known in zip(statement.entries, self.entries, strict=True):
             assert (entry.drawn, entry.returned is not None) == (known["drawn"], known["returned"])
             assert (entry.measurements_hash, len(entry.failures)) == (known["hash"], known["failures"])
+            assert (entry.state == "returned", entry.state == "committed") == (
+                known["returned"],
+                known["hash"] is not None,
+            )
+            assert len(entry.resumed) == known["resumed"]
         if self.opened is not None:
             division = statement.dataset.division
             assert division is not None

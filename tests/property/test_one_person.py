@@ -239,34 +239,3 @@ def opened_files(rows, files, most, write, suffix):
 def test_files(most, write, suffix, families, data):
     people = data.draw(neighbours(families, most))
     check(*people, lambda rows, homes: opened_files(rows, homes, most, write, suffix))
-
-
-LINE = st.one_of(
-    st.binary(max_size=30),
-    st.lists(st.sampled_from([b'"', b",", b"1", b"a", b"2020-01-01", b"\xff", b"\r", b"\x00", b'""']), max_size=16).map(
-        b"".join
-    ),
-).map(lambda line: line.replace(b"\n", b"") + b",")  # not empty: that would be no record
-
-
-@contextmanager
-def opened_lines(lines, encoding):
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "rows.csv").write_bytes(b"\n".join([",".join(NAMES).encode(), *lines, b""]))
-        with open_source(CsvFile(f"{folder}/rows.csv", encoding)) as source:
-            yield source
-
-
-@law
-@given(
-    st.lists(LINE, max_size=6), st.lists(LINE, min_size=1, max_size=2), st.sampled_from(["utf-8", "cp1252"]), st.data()
-)
-def test_csv_lines_of_any_bytes(others, new, encoding, data):
-    """Even one person's quotes and bytes that are not text: a line is a record, wherever it is."""
-    place = data.draw(st.integers(0, len(others)))
-    before = outcome(opened_lines(others, encoding), None)
-    after = outcome(opened_lines([*others[:place], *new, *others[place:]], encoding), None)
-    for without, within in zip(before, after, strict=True):
-        assert (within >= without).all()
-    by_place, in_all = (within.sum() - without.sum() for without, within in zip(before, after, strict=True))
-    assert by_place <= in_all == len(new) * len(PARTS)

@@ -152,16 +152,6 @@ def test_a_plan_pays_twice_only_when_told(ledger: Ledger) -> None:
     assert ledger.remaining("census") == Budget.pure("0.4")
 
 
-def test_commit_again_is_harmless_but_not_with_other_measurements(ledger: Ledger) -> None:
-    entry = ledger.reserve("census", "plan-1", Budget.pure("0.3"))
-    ledger.start_drawing(entry.id)
-    committed = ledger.commit(entry.id, "hash-1")
-    assert ledger.commit(entry.id, "hash-1") == committed
-    with pytest.raises(PradeError, match="committed with the measurements hash-1, not hash-2"):
-        ledger.commit(entry.id, "hash-2")
-    assert ledger.entries("census") == [committed]
-
-
 # ---------------------------------------------------------------- the account
 
 

@@ -79,53 +79,7 @@ def test_a_failure_is_a_stage_and_the_name_of_a_class(ledger: Ledger, stage: Any
     assert ledger.entries("census") == [entry]
 
 
-def test_a_run_that_fails_after_another_has_settled_the_entry_is_on_record_too(ledger: Ledger) -> None:
-    entry = ledger.start_drawing(reserved(ledger).id)
-    failed = ledger.fail(entry.id, "write", "OSError")
-    assert (failed.state, failed.drawn) == ("failed", True)
-    assert "failed     spent, but no measurements are recorded" in ledger.account("census")
-    assert ledger.commit(entry.id, "h").state == "committed"
-    failed = ledger.fail(entry.id, "draw", "PradeError")
-    assert (failed.state, len(failed.failures)) == ("committed", 2)
-    back = ledger.give_back(reserved(ledger, "q").id, "by mistake")
-    failed = ledger.fail(back.id, "draw", "PradeError")
-    assert (failed.state, len(failed.failures)) == ("returned", 1)
-    assert ledger.remaining("census") == HALF
-
-
 # ---------------------------------------------------------------- resuming
-
-
-@pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("fails", [False, True])
-def test_the_same_plan_and_folder_resume_an_entry_without_paying_again(
-    ledger: Ledger, again: bool, fails: bool
-) -> None:
-    entry = reserved(ledger)
-    if fails:
-        ledger.fail(entry.id, "count", "KeyboardInterrupt")
-    ledger.check("census", "p", HALF, folder="/r", unit=UNIT, again=again)
-    head = ledger.head()
-    resumed = reserved(ledger, again=again, unit=UNIT)
-    assert (resumed.id, resumed.state, resumed.head) == (entry.id, "reserved", entry.head)
-    assert len(resumed.failures) == fails
-    assert len(resumed.resumed) == 1
-    assert head is not None
-    assert ledger.head() != head
-    assert ledger.has(head)
-    assert ledger.remaining("census") == HALF
-    assert ledger.times_paid("census", "p") == 1
-    assert f"  resumed    {resumed.resumed[0]}" in ledger.account("census")
-    assert ledger.commit(ledger.start_drawing(entry.id).id, "h").state == "committed"
-
-
-def test_resuming_needs_no_budget_and_no_share_of_the_year(ledger: Ledger) -> None:
-    entry = reserved(ledger, cost=Budget.pure(1))
-    ledger.divide("census", 2)
-    for terms in ({}, {"unit": UNIT, "cap": Budget.pure(1)}):
-        ledger.check("census", "p", Budget.pure(1), folder="/r", **terms)
-        assert ledger.reserve("census", "p", Budget.pure(1), folder="/r", **terms).id == entry.id
-    assert ledger.remaining("census") == Budget.pure(0)
 
 
 def test_what_is_resumed_is_the_same_plan_folder_and_cost(ledger: Ledger, monkeypatch: Any, tmp_path: Path) -> None:
@@ -160,26 +114,6 @@ def test_of_two_runs_that_resume_one_entry_one_draws(ledger: Ledger) -> None:
     assert ledger.commit(entry.id, "h").state == "committed"
     with pytest.raises(PradeError, match="is committed: its measurements h were written, so it may not draw noise"):
         ledger.start_drawing(entry.id)
-
-
-def test_measurements_are_committed_only_after_drawing(ledger: Ledger) -> None:
-    entry = reserved(ledger)
-    for act in (lambda: None, lambda: ledger.fail(entry.id, "count", "DataError"), lambda: ledger.give_back(1, "why")):
-        act()
-        with pytest.raises(PradeError, match="no noise is recorded as drawn for it"):
-            ledger.commit(entry.id, "h")
-    assert ledger.entries("census")[0].measurements_hash is None
-
-
-def test_unknown_entries_are_refused(ledger: Ledger) -> None:
-    for act in (
-        lambda: ledger.start_drawing(7),
-        lambda: ledger.fail(7, "count", "DataError"),
-        lambda: ledger.give_back(7, "why"),
-        lambda: ledger.commit(7, "h"),
-    ):
-        with pytest.raises(PradeError, match="has no entry 7; `prade ledger show` lists all entries"):
-            act()
 
 
 # ---------------------------------------------------------------- giving back
