@@ -1,21 +1,16 @@
 """Tables with one column, with hardly any rows, and with a column that is always missing go all the way."""
 
-import sqlite3
-
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import prade
-from prade import Column, Schema, Task, Unit
+from prade import Column, Schema, Task
 from prade.core.errors import SchemaError
 from prade.data.public.joint import encode
 from prade.data.read.tables import read_table, write_table
 from prade.examples import census_like
-from prade.measuring.source import count, open_source
 from prade.pipeline import write_sample
-from prade.queries.parts import Marginal
 
 DATA = census_like(persons=600, places_per_state=3, years=(2023, 2024), seed=5)
 PLACES = DATA.groups.group_by(["STATE", "PLACE"]).aggregate([])
@@ -48,12 +43,6 @@ def test_a_schema_of_one_column_goes_all_the_way(tmp_path):
     assert prade.report(estimates.release, tmp_path / "true.html", truth=private).exists()
 
 
-def test_the_score_of_one_column_is_the_distance_of_its_one_way_tables():
-    schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
-    truth, other = {"T": ["a"] * 4, "AGE": [3, 20, 30, 70]}, {"T": ["a"] * 4, "AGE": [3, 4, 30, 70]}
-    assert prade.score(truth, other, schema, "T").mean == pytest.approx(0.5)  # |1/4 - 2/4| + |2/4 - 1/4|
-
-
 @pytest.mark.parametrize("groups", [None, {"PLACE": ["a", "b"]}, {"PLACE": ["x"]}])
 def test_a_public_table_of_one_row_gets_the_simplest_plan(groups):
     schema = DATA.schema.select(["PLACE", "AGE", "SEX"])
@@ -83,27 +72,6 @@ def test_a_column_that_is_always_missing_is_inferred_as_such(kind, tmp_path):
     assert Schema.infer(table)["GONE"] == ALWAYS_MISSING
     write_table(table, tmp_path / "rows.csv")
     assert Schema.infer(tmp_path / "rows.csv")["GONE"] == ALWAYS_MISSING
-
-
-def test_every_kind_of_source_counts_a_column_that_is_always_missing(tmp_path):
-    """A private value that the column cannot have follows its policy: it is missing, too."""
-    schema = Schema([ALWAYS_MISSING])
-    rows = pa.table({"GONE": pa.array([None, 1.5, None])})
-    write_table(rows, tmp_path / "rows.csv")
-    with duckdb.connect(str(tmp_path / "rows.db")) as database, sqlite3.connect(tmp_path / "rows.sqlite") as other:
-        database.register("memory", rows)
-        database.execute("CREATE TABLE people AS SELECT * FROM memory")
-        other.execute("CREATE TABLE people (GONE)")
-        other.executemany("INSERT INTO people VALUES (?)", [(None,), (1.5,), (None,)])
-    for source in (
-        rows,
-        tmp_path / "rows.csv",
-        f"duckdb://{tmp_path}/rows.db/people",
-        f"sqlite://{tmp_path}/rows.sqlite/people",
-    ):
-        with open_source(source) as opened:
-            (found,) = count(opened, schema, [Marginal.of(schema, ["GONE"])], unit=Unit(1))
-        assert found.tolist() == [[3]]
 
 
 def test_a_column_that_is_always_missing_goes_all_the_way(tmp_path):

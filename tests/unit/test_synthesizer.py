@@ -1,8 +1,6 @@
 """The `fit / sample` class: the same release as step by step, paid once, types restored, clear refusals."""
 
 import pickle
-import re
-import shlex
 import warnings
 from datetime import date
 from pathlib import Path
@@ -12,7 +10,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 from prade import (
     Budget,
@@ -22,13 +19,10 @@ from prade import (
     Ledger,
     Plan,
     PradeError,
-    PublishedTotals,
-    Rule,
     Schema,
     Synthesizer,
     Unit,
 )
-from prade.cli import main as cli
 from prade.core.execution import Execution
 from prade.estimating.levels.estimates import kept_estimates
 from prade.synthesizer import NotFittedError
@@ -111,25 +105,6 @@ def test_answers_are_those_of_the_release(fitted):
     assert fitted.answer("histogram(AGE)", labels=True, like="pyarrow").column_names[2] == "AGE_label"
     assert fitted.account() == fitted.release_.account()
     assert "Data set people" in fitted.account()
-
-
-def test_the_estimates_follow_the_private_table(tmp_path):
-    """With a budget that hides nothing, the answer is the truth: private rows were measured, not public ones."""
-    found = synthesizer(tmp_path, epsilon=10_000, cap=10_000, weak_protection=True).fit(PRIVATE)
-    rows = found.answer("AGE >= 65", by=["STATE", "PLACE"]).set_index(["STATE", "PLACE"])
-    for state, place in zip(*THREE_PLACES.values(), strict=True):
-        inside = (PRIVATE["STATE"] == state) & (PRIVATE["PLACE"] == place) & (PRIVATE["AGE"] >= 65)
-        assert rows.loc[(state, place), "count"] == pytest.approx(inside.sum(), abs=1)
-
-
-def test_a_file_of_public_rows_is_as_good_as_a_table(tmp_path):
-    SCHEMA.save(tmp_path / "schema.toml")
-    several = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
-    for path, half in zip(several, (PUBLIC[:250], PUBLIC[250:]), strict=True):
-        half.to_parquet(path)
-    found = synthesizer(tmp_path, public=several, schema=tmp_path / "schema.toml").fit(PRIVATE)
-    assert isinstance(found.sample(10), pa.Table)
-    assert Synthesizer.load(found.folder).sample(10, seed=1).equals(found.sample(10, seed=1))
 
 
 def test_everybody_may_be_one_group(tmp_path):
@@ -279,43 +254,6 @@ def test_other_parameters_need_another_folder(fitted, change, named):
     assert not hasattr(changed, "plan_")
 
 
-def test_without_a_cap_an_unknown_data_set_is_refused_with_the_remedy(tmp_path, custodian):
-    unit = Unit(3, person_id="ID", per_group=2, neighbours="replace")
-    with pytest.raises(
-        DataError, match=r"does not know data set .*give cap=, .*, or run: prade ledger open"
-    ) as refused:
-        synthesizer(tmp_path, cap=None, unit=unit, dataset="our people").fit(PRIVATE.assign(ID=range(len(PRIVATE))))
-    assert not custodian.exists()
-    assert not (tmp_path / "release").exists()
-    command = shlex.split(str(refused.value).partition("or run: prade ")[2].partition(" (")[0])
-    assert CliRunner().invoke(cli.every_command(), command).exit_code == 0
-    found = Ledger(custodian).dataset("our people")
-    assert (found.unit, found.cap) == (unit, Budget.pure(5))
-
-
-@pytest.mark.parametrize("cap", [None, 5])
-def test_a_lost_ledger_is_no_new_budget(tmp_path, custodian, cap):
-    synthesizer(tmp_path).fit(PRIVATE)
-    custodian.unlink()
-    lost = f"{tmp_path / 'release'} is a release of data set 'private' that {custodian} does not have on record"
-    with pytest.raises(DataError, match=re.escape(lost)):
-        synthesizer(tmp_path, cap=cap, folder=tmp_path / "second").fit(PRIVATE)
-    assert not custodian.exists()
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "cap", "recorded"),
-    [
-        (Budget.zcdp("1/2"), "3/2", Budget.zcdp("3/2")),
-        (Budget.approx(1, "1e-9"), Budget.approx(2, "1e-8"), Budget.approx(2, "1e-8")),
-        (2, Budget.pure(3), Budget.pure(3)),
-    ],
-)
-def test_a_cap_is_of_the_plans_kind(tmp_path, custodian, epsilon, cap, recorded):
-    synthesizer(tmp_path, epsilon=epsilon, cap=cap).fit(PRIVATE)
-    assert Ledger(custodian).dataset("private").cap == recorded
-
-
 # ---------------------------------------------------------------- refusals
 
 
@@ -436,19 +374,6 @@ def test_load_without_the_public_table_answers_but_does_not_draw(fitted):
         Synthesizer.load(fitted.folder, public=frame(seed=9))
 
 
-def test_invariants_of_the_schema_are_met_and_loaded(tmp_path):
-    states = PublishedTotals.of({"STATE": [2, 1], "rows": [300, 400]}, "STATE")
-    schema = SCHEMA.with_invariants([Rule("SEX == 'f' -> HOURS != 40"), states])
-    found = synthesizer(tmp_path, schema=schema).fit(PRIVATE)
-    rows = found.sample(seed=1)
-    assert not ((rows["SEX"] == "f") & (rows["HOURS"] == 40)).any()
-    assert not ((rows["SEX"] == "f") & rows["HOURS"].isna()).any()  # a missing value does not satisfy a comparison
-    assert rows.groupby("STATE").size().to_dict() == {1: 400, 2: 300}
-    loaded = Synthesizer.load(found.folder, public=PUBLIC, ledger=found.ledger)
-    assert loaded.sample(seed=1).equals(rows)
-    refit(loaded)
-
-
 def test_save_copies_the_release(fitted, tmp_path):
     fitted.save(tmp_path / "copy")
     assert sorted(file.name for file in (tmp_path / "copy").iterdir()) == sorted(
@@ -550,20 +475,6 @@ def test_a_public_table_that_changes_after_planning_is_read_again(tmp_path, cust
 # ---------------------------------------------------------------- tables, parameters, display
 
 
-def test_answers_can_be_joined_with_synthetic_rows(tmp_path):
-    """The list of groups has numbers where the public table has texts with leading zeros, and dtypes are its own."""
-    public = PUBLIC.assign(STATE=[f"{state:02}" for state in PUBLIC["STATE"]])
-    private = PRIVATE.assign(STATE=[f"{state:02}" for state in PRIVATE["STATE"]])
-    found = synthesizer(tmp_path, public=public).fit(private)
-    rows = found.sample(300, seed=1)
-    for table in (found.answer("AGE >= 65", by=["STATE", "PLACE"]), found.marginal(["SEX", "HOURS"], by="STATE")):
-        shared = [name for name in table.columns if name in rows.columns]
-        assert shared
-        assert all(table[name].dtype == rows[name].dtype for name in shared)
-        assert len(rows.merge(table, on=shared)) == len(rows)
-    assert set(found.answer("AGE >= 65", by="STATE")["STATE"]) == {"01", "02"}
-
-
 @pytest.mark.parametrize("like", ["pandas", "polars", "pyarrow"])
 def test_every_result_is_the_kind_of_table_that_is_asked_for(fitted, like):
     kind = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.Table}[like]
@@ -583,3 +494,14 @@ def test_evaluate_scores_private_rows_and_says_so(fitted):
     assert 0 < found.mean < 2
     with pytest.raises(NotFittedError):
         Synthesizer(1).evaluate(PRIVATE)
+
+
+def test_answers_can_be_joined_with_synthetic_rows(tmp_path):
+    """The list of groups has numbers where the public table has texts with leading zeros, and dtypes are its own."""
+    public, private = (table.assign(STATE=[f"{state:02}" for state in table["STATE"]]) for table in (PUBLIC, PRIVATE))
+    made = synthesizer(tmp_path, public=public).fit(private)
+    rows, table = made.sample(300, seed=1), made.marginal(["SEX", "HOURS"], by="STATE")
+    shared = ["STATE", "SEX", "HOURS"]
+    assert all(table[name].dtype == rows[name].dtype for name in shared)
+    assert len(rows.merge(table, on=shared)) == len(rows)
+    assert set(made.answer("AGE >= 65", by="STATE")["STATE"]) == {"01", "02"}

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import reduce
 
 import click
 import pyarrow as pa
@@ -114,22 +113,11 @@ def test_estimates_by_the_papers_estimators_are_those_that_are_drawn_from(files,
     place = tmp_path / "release"
     enter(2)
     call("measure", plan_file, files / "private.parquet", "-o", place)
-    found = {}
-    for name in ("map", "ide", "two-stage"):
-        call("estimate", place, "--estimator", name, *named(files))
-        assert kept_estimates(Release.load(place)).settings.estimator == name
-        call("sample", place, *named(files))
-        assert kept_estimates(Release.load(place)).settings.estimator == name
-        found[name] = (place / "synthetic.parquet").read_bytes()
-    assert len(set(found.values())) == 3
+    for name in ("ide", "two-stage"):
+        for command in (["estimate", place, "--estimator", name], ["sample", place]):
+            call(*command, *named(files))
+            assert kept_estimates(Release.load(place)).settings.estimator == name
     assert "nearest" in complaint("estimate", place, "--estimator", "nearest", code=2)
-
-
-def test_the_same_seed_draws_the_same_rows_into_any_kind_of_file(release, tmp_path):
-    for name, seed in (("a.csv", 4), ("b.csv", 4), ("c.csv", 5)):
-        call("sample", release, "--seed", seed, "-o", tmp_path / name)
-    first, second, other = ((tmp_path / name).read_text() for name in ("a.csv", "b.csv", "c.csv"))
-    assert first == second != other
 
 
 def test_nothing_in_the_release_is_private(release):
@@ -189,10 +177,6 @@ def test_a_failure_before_anything_is_spent_says_so(files, plan_file, tmp_path):
         assert call(*command, code=code).stderr.endswith("In this run nothing was spent\n")
 
 
-def test_a_command_that_does_not_spend_says_nothing_about_spending(tmp_path):
-    assert "In this run" not in complaint("sample", tmp_path)
-
-
 def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path, custodian):
     place = tmp_path / "all"
     enter(2)
@@ -228,17 +212,6 @@ def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path, custo
     assert [each.state for each in Ledger(custodian).entries("private")] == ["committed"]
 
 
-def test_a_delta_buys_gaussian_noise(files, tmp_path, custodian):
-    done = call("plan", *planning(files, "--delta", "1e-9"), "-o", tmp_path / "p.toml")
-    assert "Gaussian noise of scale" in done.stdout
-    measure = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r", *named(files)]
-    command = complaint(*measure).partition("prade ledger open private ")[2]
-    assert "--cap 2 --delta 1/1000000000 " in command
-    enter(4, "--delta", "2e-9")
-    call(*measure)
-    assert Ledger(custodian).remaining("private") == Budget.approx(2, "1e-9")
-
-
 # ---------------------------------------------------------------- what it says
 
 
@@ -272,19 +245,6 @@ def test_every_stage_speaks_json(files, tmp_path):
     assert drawn["columns"] == COLUMNS
     assert drawn["rows"] == read_table(tmp_path / "rows.csv").num_rows
     assert drawn["copied"] == whole["synthetic"]["copied"] == 1.0
-
-
-def test_the_ledger_is_words_or_json(release):
-    file = release.parent / "agency.ledger"
-    account = call("ledger", "show", "--ledger", file).stdout
-    for words in ("spent      epsilon = 2", f"ledger     {file}", f"head       {Ledger(file).head()}"):
-        assert words in account
-    (shown,) = json.loads(call("ledger", "show", "private", "--json", "--ledger", file).stdout)
-    assert shown["entries"][0]["cost"] == Budget.pure(2).to_dict()
-    assert (shown["head"], shown["ledger"]) == (Ledger(file).head().to_dict(), str(file))
-    assert f"{file}\n" in call("ledger", "list", "--ledger", file).stdout
-    assert f"{file} has no data set 'privat'" in complaint("ledger", "show", "privat", "--ledger", file)
-    assert "with `prade ledger open`" in complaint("ledger", "show", "--ledger", release / "none.ledger")
 
 
 def test_a_check_names_what_does_not_fit(files, tmp_path):
@@ -389,13 +349,8 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
     [
         ({"--epsilon": "0"}, "the budget is zero"),
         ({"--epsilon": "much"}, "epsilon is 'much'; give a number such as 1, 0.1, 1e-9 or 1/3"),
-        ({"--epsilon": "1e300"}, "epsilon = 1e+300 (pure differential privacy) promises nothing"),
-        ({"--epsilon": "1e-300"}, "so small that its noise would drown every count"),
-        ({"--epsilon": "1", "--delta": "0"}, "delta is 0, but Gaussian noise needs a delta"),
-        ({"--levels": "STATE,PLACE+PLACE"}, "level PLACE+PLACE adds no new column, or names one twice"),
         ({"--levels": "PLACE,STATE"}, "from coarse to fine"),
         ({"--schema": "none.toml"}, "no schema file at none.toml"),
-        ({"--groups": "none.csv"}, "no file none.csv"),
         ({"--public": "none.parquet"}, "there is no public file none.parquet; check the path"),
         ({"--max-rows-per-person": "0"}, "write --max-rows-per-person 1"),
         ({"--output": "no/such/folder/plan.toml"}, "make it first"),
@@ -467,33 +422,7 @@ def test_a_table_without_people_is_wondered_at(files, plan_file, tmp_path):
     assert "look empty" not in call(*given).stderr
 
 
-def test_files_are_completed_by_the_shell():
-    """Every argument or option that takes a file or folder, by click's own way."""
-    paths = {"private", "public", "plan_file", "truth", "synthetic", "release_folder", "releases", "output"}
-    paths |= {"schema_file", "groups_file", "ledger_file", "geojson"}
-    for names in commands_of(cli.prade):
-        command = reduce(lambda group, name: group.commands[name], names, cli.prade)
-        for parameter in (each for each in command.params if each.name in paths):
-            (item,) = parameter.type.shell_complete(click.Context(click.Command("x")), parameter, "pub")
-            assert (item.type, item.value) == ("file", "pub"), (names, parameter.name)
-
-
 # ---------------------------------------------------------------- the public files that a plan remembers
-
-
-@pytest.mark.parametrize(
-    ("wrong", "expected"),
-    [
-        ("files = [1]", "at `$.public.files[0]`"),
-        ('file = ["a.csv"]', "unknown field `file`"),
-        ('files = ["a.csv"]\nsha256 = ["0f", "0e"]', "2 hashes for 1 files"),
-    ],
-)
-def test_a_damaged_public_table_of_a_plan_is_explained(plan_file, tmp_path, wrong, expected):
-    head, _, tail = plan_file.read_text().partition("[public]\n")
-    rest = tail.partition("\n\n")[2]
-    (tmp_path / "plan.toml").write_text(f"{head}[public]\n{wrong}\n\n{rest}")
-    assert expected in complaint("measure", tmp_path / "plan.toml", "private.parquet", "-o", tmp_path / "r")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Ask, Budget, DataError, Level, Release, Schema, Workload
+from prade import Ask, DataError, Level, Release, Schema, Workload
 from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Prior
 from prade.data.read.tables import read_table, write_table
@@ -30,7 +30,7 @@ from prade.reporting.html import plain, unpacked
 from prade.reporting.outlines import IncompleteMap
 from prade.reporting.page_data import data_of
 from prade.reporting.report import REPORT, report_data, report_path, write_report
-from prade.reporting.statements import budget_of, meaning, once_in_twenty, promise_of
+from prade.reporting.statements import budget_of, once_in_twenty, promise_of
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.evaluation import PublicBaseline, evaluate
@@ -191,16 +191,6 @@ def test_misfit_by_hand(facts):
         assert facts.misfit(view, series)[2] == pytest.approx(np.sqrt(np.mean(np.concatenate(z) ** 2)))
 
 
-def test_noisy_shares_only_where_asked(facts):
-    whole, place = facts.views[0], facts.views[2]
-    assert place.noisy_shares(PAIR[0]).shape == (3, 16)
-    assert np.isnan(place.noisy_shares(Marginal.of(SCHEMA, ["AGE", "SEX"]))).all()
-    # what places were asked is known of the whole table as well: their sum
-    np.testing.assert_allclose(
-        whole.noisy_shares(PAIR[0])[0] * whole.answers.totals, place.answers.counts[-1].sum(axis=0)
-    )
-
-
 def pair_in(data, view, *pair):
     """The tables of a pair in a view, or None if the view does not have it."""
     kept = data["pairs"][view]
@@ -319,25 +309,6 @@ def test_once_in_twenty_holds_for_whole_numbers():
         off, a = once_in_twenty(LAPLACE, scale), math.exp(-1 / float(scale))
         assert 2 * a ** (off + 1) / (1 + a) <= 0.05
         assert off < 3 or 2 * a ** (0.6 * off) / (1 + a) > 0.05
-
-
-def test_every_budget_has_a_meaning():
-    assert "by at most a factor of 1.65." in meaning(Budget.pure("1/2"))
-    assert "and an added probability of 1e-06." in meaning(Budget.approx(1, "1e-6"))
-    assert "rho = 0.5" in meaning(Budget.zcdp("0.5"))
-
-
-def test_benchmarks_stay_in_the_documentation(release, tmp_path):
-    """The page quotes no benchmark; it names the page of the documentation that does."""
-    said = re.search(
-        r"<dt>95&nbsp;% interval</dt>.*?</dd>", write_report(release, tmp_path / "page.html").read_text(), re.DOTALL
-    )[0]
-    (named,) = re.findall("“(.*?)”", said)
-    documented = (Path(__file__).parents[3] / "docs" / "known-limitations.md").read_text(encoding="utf-8")
-    assert documented.startswith(f"# {named}\n")
-    assert re.search(r"95 % intervals .*\n? .* \d+ to \d+ of 100", documented)
-    z = f"{data_in(tmp_path / 'page.html')['z']}"
-    assert re.findall(r"[\d.]*\d", re.sub("<.*?>", "", said)) == ["95", z]
 
 
 def test_the_page_says_what_a_synthetic_row_is(release, folder, tmp_path):
