@@ -9,7 +9,7 @@ import pytest
 
 from prade.reporting import html
 from prade.reporting.html import packed
-from worlds.page_checks import accessibility, arrived, downloads, drawn, mode, silent, until
+from worlds.page_checks import accessibility, arrived, downloads, mode, silent, until
 
 MINUS, NONE = "\u2212", "\u2013"
 HOSTILE = '</script><b onmouseover="alert(1)">'
@@ -85,13 +85,6 @@ def test_a_chart_has_a_name_a_picture_and_a_table(page):
     assert page.texts("#one tbody td") == ["3.25", NONE, f"{MINUS}10"]
     assert page.run("document.querySelectorAll('b').length") == 0
     assert accessibility(page) == []
-
-
-def test_the_last_of_several_charts_is_shown(page):
-    page.run("show('b'); show('a'); show('b'); 0")
-    until(page, "CHARTS.get($('one')).drawn")
-    assert page.run("document.querySelectorAll('#one svg').length") == 1
-    assert page.run("document.querySelector('#one svg').getAttribute('aria-label')") == "Bars of b"
 
 
 def test_colours_follow_the_mode_without_drawing_again(page):
@@ -170,9 +163,3 @@ def test_tables_sort_numbers_and_keep_what_is_missing_last(page):
         assert [text.replace("3.3", "3.2") for text in page.texts("#table tbody td")] == expected
     assert page.run("document.querySelector('#table thead th:nth-child(2)').ariaSort") == "ascending"
     assert "smallest first" in page.texts("#live")[0]
-
-
-def test_charts_wait_until_all_are_drawn(page):
-    page.run("$('hidden').hidden = false")
-    drawn(page)
-    assert page.run("document.querySelectorAll('.plot svg').length") == 2

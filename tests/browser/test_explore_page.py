@@ -158,15 +158,6 @@ def test_tiles_say_better_or_worse(chromium, data, tmp_path):
     silent(page)
 
 
-def test_the_curve_has_a_point_and_a_bar_for_each_level_and_budget(page, data):
-    assert page.run("document.querySelectorAll('#curve .mark-symbol.role-mark path').length") == 10
-    assert page.run("document.querySelectorAll('#curve .mark-line path').length") == 2
-    assert page.texts("#curve text").count("public table alone") == 4  # two levels, each with a halo
-    assert page.texts("#curve .role-axis-label text")[:5] == ["0.1", "0.3", "1", "3", "10"]
-    numbers = [float(row[2]) for row in table(page, "curve")]
-    assert numbers == pytest.approx([each["error"] for b in data["budgets"] for each in b["by_level"]], rel=1e-3)
-
-
 # ---------------------------------------------------------------- a place
 
 
@@ -190,35 +181,6 @@ def test_a_places_shares_are_those_of_the_data(page, data):
         numbers = [float(row[place + 1].replace("\u2212", "-")) for row in rows]
         assert numbers == pytest.approx(unpacked(entry)[0, start:stop].tolist(), rel=1e-3)
     assert page.run("document.querySelectorAll('#shares .mark-symbol.role-mark path').length") == 4 * len(rows)
-
-
-def test_marks_are_where_the_numbers_are(page, data):
-    """On the screen, the estimates of ages are in a line with their shares, and so are the ends of their intervals."""
-    marks = page.run(
-        "[...document.querySelectorAll('#shares .mark-symbol.role-mark path')].map(p => p.getBoundingClientRect())"
-        ".map(b => b.x + b.width / 2)"
-    )
-    found = data["tables"][0]
-    series = [found["public"], *(found["budgets"][3][key] for key in ("noisy", "estimate", "synthetic"))]
-    shares = np.stack([unpacked(entry)[0, :10] for entry in series], axis=1).ravel()
-    slope, offset = np.polyfit(shares, marks, 1)
-    assert slope > 0
-    assert np.abs(slope * shares + offset - marks).max() < 1.5
-    rules = page.run(
-        "[...document.querySelectorAll('#shares .mark-rule.role-mark line')].map(l => l.getBoundingClientRect())"
-        ".map(b => [b.left, b.right])"
-    )
-    low, high = (unpacked(found["budgets"][3][key])[0, :10] for key in ("low", "high"))
-    assert np.abs(slope * np.stack([low, high], axis=1) + offset - rules).max() < 1.5
-
-
-def test_all_budgets_share_an_axis(page):
-    labels = "[...document.querySelectorAll('#shares .role-axis-label text')].map(t => t.textContent).join()"
-    before = page.run(labels)
-    page.click("#budgets tbody button", 0)
-    until(page, f"{named('shares')}.endsWith('= 0.1')")
-    assert page.run(labels) == before
-    assert "beyond the edge of the chart" in page.texts("#column-note")[0]
 
 
 # ---------------------------------------------------------------- errors
@@ -246,17 +208,6 @@ def test_columns_and_pairs_are_listed_worst_first_and_sort(page, data):
     assert measured["Age AGE"] == "STATE, PLACE"
 
 
-def test_the_square_of_pairs_is_shaded_by_what_is_chosen(page):
-    fills = "[...document.querySelectorAll('#pairs .mark-rect.role-mark path')].map(p => p.getAttribute('fill'))"
-    seen = [page.run(fills)]
-    for value, title in (("prior", "Error of the public table alone"), ("left", "Share of the public table")):
-        page.choose("#shade", value)
-        until(page, f"{named('pairs')}.startsWith({title!r})")
-        seen.append(page.run(fills))
-    assert len(seen[0]) == 90
-    assert seen[0] != seen[1] != seen[2]
-
-
 # ---------------------------------------------------------------- running it
 
 
@@ -273,23 +224,6 @@ def test_plans_are_saved_and_commands_copied(page, data, tmp_path):
     assert page.run("getSelection().toString().trim()") == data["budgets"][4]["command"]
     page.click("#run summary")
     assert page.texts("#plan") == [data["budgets"][4]["plan"].strip()]
-
-
-def test_an_address_opens_the_same_view(chromium, written, page):
-    page.choose("#where", "1")
-    page.choose("#column", "4")
-    page.click("#budgets tbody button", 1)
-    page.click('nav a[href="#errors"]')
-    sent = page.run("location.hash")
-    again = chromium.page(written, *WIDE, sent)
-    drawn(again)
-    chosen = "[CHOSEN.budget, CHOSEN.place, CHOSEN.column, address.read().at]"
-    assert again.run(chosen) == page.run(chosen) == [1, 1, 4, "errors"]
-    assert again.run(named("shares")) == "Education in PLACE 2, a public stand-in, epsilon = 0.3"
-    again.run("location.hash = '#epsilon=10&place=nowhere&column=SEX'")
-    until(again, f"{named('shares')}.startsWith('Sex in PLACE 2')")
-    assert again.texts("#now") == ["epsilon = 10"]
-    silent(again)
 
 
 # ---------------------------------------------------------------- any data
@@ -363,33 +297,3 @@ def test_colours_of_charts_stand_out(page, scheme):
     for least, names in ((3, ("public", "noisy", "estimate", "synthetic", "truth")), (4.5, ("quiet", "ink", "accent"))):
         for name in names:
             assert contrast(page.run(f"{colour}('{name}')"), ground) >= least, name
-
-
-def test_everything_is_reached_by_keys(page):
-    page.press("Tab")
-    assert page.run("document.activeElement.className") == "skip"
-    page.press("Enter")
-    assert page.run("document.activeElement.id") == "main"
-    reached = set()
-    for _ in range(120):
-        page.press("Tab")
-        reached.add(page.run("document.activeElement.id || document.activeElement.textContent.trim()"))
-        assert page.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
-        if "plan file" in " ".join(reached).lower():
-            break
-    assert {"budget", "where", "column", "shade", "copy", "save-plan", "SVG", "PNG", "CSV", "0.1"} <= reached
-
-
-def test_on_paper(chromium, written):
-    page = opened(chromium, written)
-    mode(page, "dark", "print")
-    page.resize(720, 1000)
-    drawn(page)
-    assert page.run("document.documentElement.scrollWidth") <= 720
-    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    hidden = "['.chooser', 'nav', '.saves', '#copy'].map(s => document.querySelector(s).offsetParent === null)"
-    assert page.run(hidden) == [True] * 4
-    paper = page.pdf()
-    assert paper.startswith(b"%PDF")
-    assert 2 <= paper.count(b"/Type /Page\n") <= 6
-    silent(page)

@@ -19,10 +19,7 @@ def test_all_mutants_can_be_made():
     ("change", "fault"),
     [
         ({"old": "no such text"}, "its text stands 0 times"),
-        ({"old": "import"}, r"its text stands \d+ times"),
-        ({"file": "no_such_file.py"}, "its text stands 0 times"),
         ({"new": EVERYTHING[0].old}, "it changes nothing"),
-        ({"tests": ()}, "it names no test"),
         ({"tests": ("tests/unit/no_such_file.py",)}, "there is no test"),
         ({"tests": ("tests/tools/test_mutants.py::test_all",)}, "there is no test"),
     ],

@@ -2,11 +2,10 @@
 
 import sys
 
-import numpy as np
 import pytest
 
 from common import DATA
-from costs_on_paper import Size, cost_table, exponents, on_paper
+from costs_on_paper import Size, exponents, on_paper
 from used import measured
 
 TWO_PROCESSES = """
@@ -52,15 +51,6 @@ def test_exponents_are_found_and_carry_to_other_sizes():
     assert on_paper(used_by(base), 2.0, found, base, nation) == pytest.approx(used_by(nation))
 
 
-def test_the_table_of_costs_adds_up():
-    base = Size(100, 1_000, 4)
-    stages, fixed = {"estimate": (3600.0, 2.0), "sample": (1800.0, 1.0)}, {"estimate": (0.0, 0.0), "sample": (0.0, 1.0)}
-    grows = dict.fromkeys(stages, ({"groups": 1.0}, {"groups": 0.5}))
-    text = cost_table(stages, fixed, grows, base, [Size(400, 1_000, 4)])
-    rows = "| estimate | 1.00 h, 2.0 GiB | 4.00 h, 4.0 GiB |", "| sample | 0.50 h, 1.0 GiB | 2.00 h, 1.0 GiB |"
-    assert all(row in text for row in (*rows, "| together | 1.50 h | 6.00 h |"))
-
-
 @pytest.fixture
 def in_a_folder(tmp_path, monkeypatch):
     if not (DATA / "acs2024_il_oh.parquet").exists():
@@ -84,16 +74,3 @@ def test_an_invented_nation_has_private_and_public_halves(in_a_folder):
     assert not states[0] & states[1]
     assert set(private["PLACE"].to_pylist()) == set(read_table(files.places, guess=False)["PLACE"].to_pylist())
     assert len(Schema.load(files.schema).coded) == 36
-
-
-def test_a_stage_is_run_once_and_kept(in_a_folder, monkeypatch):
-    import nation
-    from used import Used
-
-    ran = []
-    monkeypatch.setattr(nation.Run, "_run", lambda self, stage, workers: ran.append(stage) or Used(1.0, 2.0, 3.0))
-    run = nation.Run("x", None, in_a_folder / "run")
-    assert run.used("estimate", 2) == run.used("estimate", 2) == Used(1.0, 2.0, 3.0)
-    run.used("estimate", 1)
-    assert ran == ["estimate", "estimate"]
-    assert np.isclose(run.used("sample", 1).gib, 3.0)

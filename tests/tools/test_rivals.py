@@ -9,7 +9,7 @@ import pytest
 
 from compare import asking, comparison, peers, systems
 from compare.asking import STEPS_PER_ROW, Table, dependence, gain, misfit
-from compare.gem import GEMPub, _Network, _Tables
+from compare.gem import GEMPub
 from compare.jam import Jam
 from compare.methods import MWEM, Histogram, PrivBayes
 from compare.rehearsal import low_marginals
@@ -149,27 +149,6 @@ def test_a_method_comes_near_the_truth_and_spends_all_it_has(method):
     assert off(found) < off(prior) / 2
     assert total == pytest.approx(5000, abs=1)
     assert (table.left, sum(cost for _, cost, _ in table.record)) == (0, 10**6)
-
-
-@pytest.mark.parametrize("place", range(10))
-def test_the_derivatives_of_gem_are_those_of_the_differences(place):
-    generator, schema = np.random.default_rng(place), Schema.from_mbi({"a": 2, "b": 3, "c": 4})
-    low = low_marginals(schema)
-    tables = _Tables(Prior.uniform(schema))
-    network = _Network(GEMPub(low, products=7, inputs=5, hidden=6), tables)
-    network.inputs = network.inputs.astype(np.float64)
-    network.weights = [each.astype(np.float64) for each in network.weights]
-    signs = np.zeros(tables.size**2)
-    for part in low:
-        signs[tables.cells(part)] = generator.normal(size=part.n_cells)
-    weight, step = network.weights[place], 1e-5
-    where = tuple(generator.integers(0, size) for size in weight.shape)
-    found = network.slopes(tables.slope(network.products(), signs))[place][where]
-    weight[where] += step
-    above = float(signs @ tables.of(network.products()))
-    weight[where] -= 2 * step
-    below = float(signs @ tables.of(network.products()))
-    assert found == pytest.approx((above - below) / (2 * step), abs=1e-8)
 
 
 # ---------------------------------------------------------------------- JAM-PGM

@@ -28,13 +28,6 @@ def test_all_tests_of_spark_are_in_one_unit():
         assert unit_of(f"{PAGES}{path.relative_to(ROOT).as_posix()}]") == "spark"
 
 
-def test_other_pages_are_units_and_other_files_too():
-    assert unit_of(f"{PAGES}docs/plan.md]") == f"{PAGES}docs/plan.md]"
-    assert unit_of("tests/docs/test_docs.py::test_links_resolve[README.md]") == "tests/docs/test_docs.py"
-    assert unit_of("tests/unit/a/test_b.py::TestC::test_d[e::f]") == "tests/unit/a/test_b.py"
-    assert unit_of("tests/property/test_one_person.py::test_duckdb") == "tests/property/test_one_person.py"
-
-
 def test_the_longest_units_come_first_and_others_keep_their_order():
     short, spark, page = "tests/unit/a.py::x", "tests/integration/test_spark.py::x", f"{PAGES}docs/plan.md]"
     given = [short, page, spark, "tests/unit/a.py::y"]

@@ -68,21 +68,6 @@ def test_the_json_has_all_of_it_in_lists_and_the_page_has_it_packed(several):
     assert all(budget["file"] in page for budget in facts["budgets"])
 
 
-def test_the_table_the_elbow_and_the_files_are_printed(files, tmp_path):
-    said = call(*planning(files, "--epsilon", "0.001,10", "-o", tmp_path / "plan.toml", "--no-page")).stdout
-    header, first, second, *rest = said.splitlines()
-    assert header.split("  ")[0] == "epsilon"
-    assert all(title in header for title in ("expected error", "public baseline", "improvement", "groups at risk"))
-    assert first.startswith("0.001 ")
-    assert first.endswith("no")
-    assert second.startswith("10 ")
-    assert second.endswith("yes")
-    assert "Only at epsilon = 10 is the result expected to be better than the public table." in rest
-    assert "Nothing private was read, and nothing was spent." in rest
-    assert rest[-1] == f"The plans are in {tmp_path / 'plan-0.001.toml'}, {tmp_path / 'plan-10.toml'}."
-    assert not (tmp_path / "explore.html").exists()
-
-
 @pytest.mark.parametrize(
     ("budget", "kind"),
     [(["--rho", "0.1,1"], "zcdp"), (["--epsilon", "0.1,1", "--delta", "1e-9"], "approx")],

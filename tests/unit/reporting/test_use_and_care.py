@@ -8,7 +8,7 @@ import pytest
 
 from prade import Ask, Budget, Level, Plan, PublishedTotals, Rule, Schema, Unit, Workload
 from prade.planning.settings import Expected
-from prade.reporting.use_and_care import Situation, measured_columns, use_and_care
+from prade.reporting.use_and_care import Situation, use_and_care
 from worlds.survey import AGE, PLACE, SEX, STATE, THREE_PLACES, WORK
 
 SCHEMA = Schema([STATE, PLACE, AGE, SEX, WORK])
@@ -44,7 +44,6 @@ TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "r
             situation(Level("STATE", tables("AGE")), Level("PLACE", (), total=1)),
         ),
         (situation(), "by PLACE: half of the 95 % intervals reach at most 10 % of the count", situation(relative=0.3)),
-        (situation(), "reach at most 5 % of the count", situation(relative_whole=None)),
         (situation(PAIRED), "1 pair of columns that was measured: AGE x SEX.", situation()),
         (situation(invariants=OBEYED), "obeys AGE < 18 -> WORK == 'none'.", situation()),
         (situation(invariants=TOTALS), "Numbers of rows by STATE: they are", situation()),
@@ -63,7 +62,6 @@ TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "r
             "2 of 3 columns, SEX and WORK, were not measured: their shape within a PLACE is inferred",
             situation(),
         ),
-        (BY_STATE, "SEX and WORK, were measured by STATE, not by PLACE: how a PLACE differs from others", situation()),
         (
             situation(totals=np.array([900.0, 800.0, 3.0])),
             "1 of 3 PLACEs has fewer rows than the noise in one count may add (18); the smallest is STATE 2, PLACE p, "
@@ -76,24 +74,13 @@ TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "r
             "intervals of a column's common values reach more than 20 % of the count",
             situation(),
         ),
-        (
-            situation(relative_columns=[0.2, 6.76, None]),
-            "of 1 of 3 columns (AGE): they were measured there.",
-            situation(relative_columns=[0.21, 6.76, None]),
-        ),
         (situation(relative=0.3), "Single counts by PLACE: half", situation(relative=0.2)),
-        (
-            situation(PAIRED),
-            "2 of 3 pairs were not measured",
-            situation(Level("PLACE", Workload.all_marginals(SCHEMA, 2))),
-        ),
         (situation(), "one that no public row has does not occur", situation(added=200)),
         (
             situation(unseen=["WORK full"]),
             "WORK full: private rows have such values, by the noisy answers (wrong at most once in 100",
             situation(),
         ),
-        (situation(unseen=["WORK full"]), "so no synthetic row has them either.", situation(added=200)),
         (situation(unseen=["WORK full"], added=200), "such people is a guess", situation(unseen=["WORK full"])),
         (situation(added=200), "Rare combinations: those that no public row has come from rows that", situation()),
         (situation(invariants=PRIVATE), "Not protected", situation(invariants=OBEYED)),
@@ -146,9 +133,3 @@ def test_a_table_without_groups_is_not_called_a_place():
         "How two columns go together",
         "Rare combinations",
     ]
-
-
-def test_columns_know_where_they_were_measured():
-    assert measured_columns(BY_STATE.plan) == {"AGE": ("STATE+PLACE",), "SEX": ("STATE",), "WORK": ("STATE",)}
-    paired = situation(Level("PLACE", tables(("AGE", "SEX"))))
-    assert measured_columns(paired.plan) == {"AGE": ("PLACE",), "SEX": ("PLACE",), "WORK": ()}

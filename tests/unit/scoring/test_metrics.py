@@ -55,20 +55,6 @@ def test_rows_that_are_further_away_are_worse(found):
         assert mine[name] < theirs[name]
 
 
-def test_a_shuffled_column_loses_its_correlations():
-    shuffled = TRUE.set_column(5, "INCOME", TRUE["INCOME"].take(np.random.default_rng(0).permutation(700)))
-    found = all_metrics(TRUTH, Side.of(SCHEMA, shuffled))
-    (worst,) = found["correlations"]["synthetic"]["worst"][:1]
-    assert (worst["first"], worst["second"], worst["kind"]) == ("WAGE", "INCOME", "Pearson")
-    assert worst["truth"] > 0.8
-    assert abs(worst["found"]) < 0.2
-    assert worst["difference"] == pytest.approx(worst["found"] - worst["truth"])
-    assert found["kmarginal"][0]["synthetic"]["score"] == pytest.approx(1000.0)  # one-way tables do not see it
-    assert found["kmarginal"][1]["synthetic"]["score"] < 990.0
-    assert found["consistency"]["rules"][0]["synthetic"] > 0.1
-    assert lines(found)["auc"] > 0.7
-
-
 def test_order_of_rows_and_categories_does_not_matter(found):
     """Of the public rows, which are the fewest: of other tables, another order is another sample."""
     order, race = np.random.default_rng(5).permutation(500), Column("RACE", "categorical", values=("c", "a", "b"))
@@ -154,21 +140,6 @@ def test_columns_of_one_value():
     }
 
 
-def test_a_column_that_is_always_missing():
-    nothing = {"WAGE": pa.float64(), "WORKS": pa.string()}
-    none = [
-        pa.table(
-            {name: pa.nulls(len(each), nothing[name]) if name in nothing else each[name] for name in TRUE.column_names}
-        )
-        for each in (TRUE, DRAWN)
-    ]
-    found = all_metrics(*(Side.of(SCHEMA, each) for each in none), choices=FEW)
-    json.dumps(found, allow_nan=False)
-    assert whys(found)["logistic"] == "the outcome has one value only"
-    assert whys(found)["linear"] == "no row of the truth table has a number in all columns that need one"
-    assert lines(found)["correlations"] is not None
-
-
 def test_a_single_column():
     schema = Schema([Column("SEX", "categorical", values=(1, 2))])
     sides = [Side.of(schema, {"SEX": [1, 2] * 40}), Side.of(schema, {"SEX": [1, 1, 2] * 40})]
@@ -198,16 +169,6 @@ def test_usual_regressions():
     """Wages and incomes may be missing: they do not explain others, because rows without them would be left out."""
     assert usual_linear(SCHEMA, SCHEMA.coded) == Formula("WAGE", ("AGE", "SEX", "RACE", "WORKS"))
     assert usual_logistic(SCHEMA, SCHEMA.coded) == Formula("WORKS == 'no'", ("AGE", "SEX", "RACE"))
-
-
-def test_terms_have_the_labels_of_values():
-    sex = Column("SEX", "categorical", values=(1, 2), labels={1: "male", 2: "female"})
-    labelled = Schema([sex if column.name == "SEX" else column for column in SCHEMA.columns])
-    named = Choices(linear=Formula("INCOME", ("SEX",)), trees=4)
-    found = all_metrics(*(Side.of(labelled, each) for each in (TRUE, DRAWN)), choices=named)
-    women = sum(sex == 2 for sex in TRUE["SEX"].to_pylist())
-    rarer = "SEX male" if women > len(TRUE) - women else "SEX female"
-    assert [each["term"] for each in found["linear"]["truth"]["coefficients"]] == ["intercept", rarer]
 
 
 @pytest.mark.parametrize(

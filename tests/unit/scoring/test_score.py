@@ -95,15 +95,6 @@ def test_order_of_rows_groups_and_threads_does_not_matter(expected):
     assert found.table()["PUMA"].to_pylist() == [300, 100, 200]
 
 
-def test_a_list_may_nest_and_rows_may_lack_its_outer_column(expected):
-    listed = {"STATE": [17, 17, 17], "PUMA": [100, 200, 300]}
-    found = score(TRUTH, SYNTHETIC.drop_columns("STATE"), SCHEMA, ["STATE", "PUMA"], groups=listed, pairs="all")
-    assert np.array_equal(found.detail, expected.detail)
-    assert found.table().column_names[:2] == ["STATE", "PUMA"]
-    one = score(TRUTH, SYNTHETIC.drop_columns("STATE"), SCHEMA, "STATE", groups=listed, pairs="all")
-    assert one.true_rows.tolist() == [300]
-
-
 def test_true_rows_in_no_listed_group_are_left_out(expected):
     listed = {"PUMA": [100, 300]}
     kept = SYNTHETIC.filter(np.isin(SYNTHETIC["PUMA"].to_numpy(), [100, 300]))
@@ -244,10 +235,3 @@ def test_weights_are_repeated_rows(p, data):
     assert np.array_equal(by_weight, by_row, equal_nan=True)
     weighted_truth = pair_errors(SMALL, p.codes, group, *truth, 3, ALL, truth_weights=counts.astype(float))
     assert np.array_equal(by_weight, weighted_truth, equal_nan=True)
-
-
-def test_groups_out_of_range_are_refused():
-    codes = encode(SCHEMA, TRUTH).codes
-    for wrong in (-1, 3):
-        with pytest.raises(DataError, match="between 0 and 2"):
-            pair_errors(SCHEMA, codes, np.full(300, wrong), codes, np.zeros(300, int), 3, [("SEX", "AGE")])
