@@ -501,14 +501,10 @@ SPENT = {"time": "now", "dataset": "d", "plan": "q", "note": "", "cost": Budget.
             for entry in (0, 1, 2, 4, 5, None)  # none, committed, drawing, returned, none, none
         ),
         {"event": "returned", "entry": 3, "time": "now"},
-        {"event": "returned", "entry": 3, "time": "now", "reason": 7},
         {"event": "failed", "entry": 0, "time": "now", "stage": "count", "kind": "DataError"},
         {"event": "failed", "entry": 5, "time": "now", "stage": "count", "kind": "DataError"},
         {"event": "failed", "entry": 3, "time": "now", "stage": "count"},
-        {"event": "failed", "entry": 3, "time": "now", "stage": "count", "kind": 17},
-        {"event": "failed", "entry": 3, "time": "now", "stage": None, "kind": "DataError"},
         *({"event": "committed", "entry": entry, "time": "now", "measurements": "h"} for entry in (3, 4)),
-        {"event": "reserved", "entry": 5, **SPENT, "cost": Budget.pure("1/12").to_dict(), "drawn": "no"},
     ],
 )
 def test_events_that_no_operation_writes(eventful: Ledger, event: dict[str, object]) -> None:

@@ -10,13 +10,10 @@ from contextlib import contextmanager
 import pytest
 
 from prade import DataError
-from prade.core import execution as core_workers
 from prade.core.execution import Execution, WorkersError, cluster
 from prade.data.read.tables import read_table, write_table
-from prade.estimating.levels import descent
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
-from prade.estimating.levels.foundation import shared_foundation
-from prade.release.derived_files import SUPPORT_FOR_WORKERS, SYNTHETIC, UNFINISHED_ESTIMATES, WEIGHTS
+from prade.release.derived_files import SYNTHETIC, UNFINISHED_ESTIMATES, WEIGHTS
 from worlds.commands import call
 from worlds.many_places import PLACES, STATES, bits, public, public_table, release
 
@@ -72,25 +69,6 @@ def test_a_worker_that_is_killed_in_the_middle_is_survived(address, made, expect
     with cluster(address) as executor:
         assert bits(estimates_of(made, PUBLIC, execution=Execution(1, executor, progress=told))) == expected
     assert killed
-
-
-def test_a_worker_that_does_not_see_the_release_folder(address, made, tmp_path, monkeypatch):
-    def elsewhere(foundation, folder, key):
-        shared = shared_foundation(foundation, folder, key)
-        os.rename(folder / SUPPORT_FOR_WORKERS, tmp_path / "on another machine")
-        return shared
-
-    monkeypatch.setattr(descent, "shared_foundation", elsewhere)
-    message = r"the worker on .* cannot find .*support\.arrow: all workers must see the folder under this name"
-    with cluster(address) as executor, pytest.raises(WorkersError, match=message):
-        estimates_of(made, PUBLIC, execution=Execution(1, executor))
-
-
-def test_a_cluster_of_other_versions(address, made, monkeypatch):
-    theirs = core_workers.versions()
-    monkeypatch.setattr(core_workers, "versions", lambda: (*theirs[:-1], "numba 0.1"))
-    with cluster(address) as executor, pytest.raises(WorkersError, match=r"other versions .*numba 0\.1 here, numba"):
-        estimates_of(made, PUBLIC, execution=Execution(1, executor))
 
 
 def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):

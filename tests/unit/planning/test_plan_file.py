@@ -155,22 +155,6 @@ def test_files_without_a_law_mean_what_they_meant_in_earlier_versions():
     assert {question.law for question in plan.questions} == {"gaussian"}
 
 
-def test_names_with_odd_characters(tmp_path):
-    odd = ["a`b", 'a"b', "a'''b", "a\nb", "a\x01\x7f\x00b", "a\\b", "größe = [", "]", "#", "\u2028\x85\xa0", " "]
-    schema = Schema([Column(name, "categorical", values=tuple(odd)) for name in odd])
-    parts = [
-        Marginal.of(schema, odd[:3]),
-        *(Predicate(parse(f"`{name.replace('`', '``')}` == {name!r}", schema)) for name in odd),
-        *(Cells([name], [0] * len(odd), 1, [name]) for name in odd),
-    ]
-    groups = dict.fromkeys(odd, odd)
-    plan = Plan(odd[6], schema, Budget.pure(1), Unit(), [Level(odd, Workload(schema, parts))], groups)
-    plan.save(tmp_path / "odd.toml")
-    found = Plan.load(tmp_path / "odd.toml")
-    assert (found, found.schema, found.groups) == (plan, schema, plan.groups)
-    assert found.questions == plan.questions
-
-
 def test_groups_of_every_type():
     schema = Schema.from_mbi({"age": 10})
     groups = {
@@ -225,49 +209,24 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
     [
         ("version = 2\ndataset", "dataset", "missing required field `version`; correct it, or make the plan again"),
         ("version = 2\ndataset", "version = 3\ndataset", r"value 3 - at `\$\.version`"),
-        ("version = 2\ndataset", "version = true\ndataset", "Expected `int`, got `bool`"),
         ('dataset = "survey"', 'data = "survey"', "unknown field `data`"),
         ('dataset = "survey"', "dataset = 5", r"Expected `str`, got `int` - at `\$\.dataset`"),
-        ('dataset = "survey"', 'dataset = ""', "give one that has a letter or a digit"),
-        ('dataset = "survey"', 'dataset = "survey"\nnoise = "gaussian"', "Gaussian noise keeps no pure"),
         ('dataset = "survey"', 'dataset = "survey"\nnoise = "odd"', "the law of the noise is 'odd'; it is 'lap"),
-        ("[unit]\nmax_rows = 1\nneighbours", "[unit]\nneighbours", "unit: .*max_rows"),
-        ("max_rows = 1", "max_row = 1", "unit: .*a unit has max_rows"),
-        ("max_rows = 1", 'max_rows = "1"', "unit: max_rows is '1'"),
-        ('neighbours = "add-remove"', "neighbours = 1", "unit: neighbours is 1; give 'add-remove'"),
         ("by = ", "buy = ", r"unknown field `buy` - at `\$\.level\[0\]"),
-        ("share = ", "shares = ", r"unknown field `shares` - at `\$\.level\[0\]\.ask\[0\]"),
-        ('share = "1"', "share = 0", "the share 0, .* leave it out"),
         ('share = "1"', 'share = "much"', "level 1: the share of an Ask is 'much'; give a number"),
-        ('total = "1"', "total = -1", "level 1: .*0 or more"),
         ("integer = true", "whole = true", "schema: column 'AGE': unknown key 'whole'"),
-        ('epsilon = "1"', "epsilon = true", "budget: epsilon is 'True'; give a number such as"),
         ('epsilon = "1"', "epsilon = 0", "the budget is zero"),
         ('epsilon = "1"', 'rho = "1"', "budget: a budget is one of: kind 'pure' with epsilon"),
-        ('kind = "pure"', 'kind = "exact"', "budget: .*'exact'"),
         ('by = ["STATE"]', 'by = ["STAT"]', "no column 'STAT'; did you mean 'STATE'"),
-        ('by = ["STATE"]', 'by = [["STATE"]]', "Expected `str`, got `array`"),
         ('"AGE", ["AGE", "SEX"], ', '"AG", ', "level 1: .*did you mean 'AGE'"),
-        (f'["AGE", ["AGE", "SEX"], {QUERIES}]', "[]", "level 1: .*at least one part"),
         (QUERIES, "5", FORMS + ".*got '5'"),
-        (QUERIES, '{queries = "AGE < 18"}', FORMS),
-        (QUERIES, "{queries = [5]}", FORMS),
         (QUERIES, '{queries = ["AGE < 20"]}', "level 1: .*18 and 65"),
-        (QUERIES, '{queries = ["AGE < 65", "AGE < 18"]}', "may satisfy two"),
         (QUERIES, '{queries = ["AGE < 18"], name = "young"}', FORMS),
         (CELLS, '{columns = ["SEX"], cells = [0, 1]}', "level 2: " + FORMS),
         (CELLS, '{columns = ["SEX"], cells = [0, 1], labels = [1, 2]}', FORMS),
-        (CELLS, '{columns = ["SEX"], cells = [0, true], labels = ["a"]}', FORMS),
         (CELLS, '{columns = ["SEX"], cells = [0, 3], labels = ["a", "b"]}', "from 0 to 2"),
-        (CELLS, '{columns = ["SEX"], cells = [0, 1, 1], labels = ["a", "b"]}', "2 combinations"),
-        (CELLS, '{columns = ["SEX"], cells = [0, 0], labels = []}', "n_cells is 0"),
-        (STATES, "STATE = 17", r"Expected `array`, got `int` - at `\$\.groups"),
-        (STATES, "STATE = [17, 17]", "groups: the columns differ in length"),
         (STATES, "STATE = [17, 17, 17]", "groups: .*a group twice"),
-        (STATES, "STATE = [[17], [17], [39]]", "groups: column 'STATE': cells of type list"),
-        (STATES, "STATE = [nan, 17.0, 39.0]", "groups: .*empty cell"),
         ("[[level.ask]]", "[level.ask]", r"Expected `array`, got `object` - at `\$\.level\[0\]\.ask"),
-        ("[budget]", "[[budget]]", r"Expected `object`, got `array` - at `\$\.budget`"),
     ],
 )
 def test_edits_gone_wrong(old, new, message):

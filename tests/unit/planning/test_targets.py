@@ -154,19 +154,3 @@ def test_targets_change_neither_what_is_measured_nor_the_file_of_a_plan_without_
     assert task(Target(["AGE"])).differs_from(task()) == "list of targets"
     other = task(Target(["AGE"], weight=Fraction(1, 3)))
     assert replace(other, budget=Budget.pure(2)).targets == other.targets
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ('by = [["STATE"]]', 'by = ["COUNTY"]', "target 1: by names COUNTY"),
-        ("weight = 1", "weight = 0", "target 1: weight is 0"),
-        ("error = 0.01", 'error = "low"', r"expected.target: Expected `float`, got `str` - at `\$\.error`"),
-        (", spread = 0.002", "", "expected.target: .* missing required field `spread`"),
-    ],
-)
-def test_an_edit_of_a_plans_targets_gone_wrong_is_answered(old, new, words):
-    expected = Expected(0.2, 0.1, 0.3, targets=(TargetError("AGE", "STATE", 0.01, 0.002, 0.04),))
-    text = plan_for(task(Target(["AGE"], by="STATE")), expected=expected).to_toml()
-    with pytest.raises(PradeError, match=words):
-        Plan.from_toml(text.replace(old, new, 1))
