@@ -1,15 +1,14 @@
-"""The invented tables: reproducible, fitting their schema, correlated, drifting, and nothing absurd in them."""
+"""The invented tables: reproducible, fitting their schema, drifting, and nothing absurd in them."""
 
 from __future__ import annotations
 
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from prade.core.errors import PradeError
-from prade.data.public.joint import encode, outside
+from prade.data.public.joint import outside
 from prade.examples import CensusYears, census_like, census_years
 from prade.examples.census import ISLANDER
 
@@ -26,22 +25,6 @@ def census(relation: str = "other states", persons: int = 12_000, seed: int = 5)
 @cache
 def frame(side: str, relation: str = "other states"):
     return getattr(census(relation), side).to_pandas()
-
-
-@cache
-def coded(side: str, relation: str = "other states"):
-    return encode(census(relation).schema, getattr(census(relation), side))
-
-
-def total_variation(p: np.ndarray, q: np.ndarray):
-    return float(np.abs(p - q).sum() / 2)
-
-
-def mutual_information(joint: np.ndarray):
-    """In nats."""
-    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    seen = joint > 0
-    return float((joint[seen] * np.log(joint[seen] / independent[seen])).sum())
 
 
 # ---------------------------------------------------------------- the tables as such
@@ -109,78 +92,20 @@ def test_people_are_seen_several_times_but_never_more_than_stated(side):
     assert ((rows.YEAR - rows.AGE).groupby(rows.PERSON).nunique() == 1).all()
 
 
-def test_a_person_stays_alike_over_the_years():
-    rows = frame("private").sort_values(["PERSON", "YEAR"])
-    pairs = rows.merge(rows.assign(YEAR=rows.YEAR - 1), on=["PERSON", "YEAR"], suffixes=("", "_NEXT"))
-    adults = pairs[pairs.AGE >= 30]
-    assert (adults.EMPLOY == adults.EMPLOY_NEXT).mean() > 0.7
-    assert (adults.TENURE == adults.TENURE_NEXT).mean() > 0.75
-    assert adults[["WAGE", "WAGE_NEXT"]].corr(method="spearman").iloc[0, 1] > 0.5
-    assert not ((pairs.MARITAL != "never married") & (pairs.MARITAL_NEXT == "never married")).any()
-    assert (pairs.EDUC_NEXT < pairs.EDUC).sum() == 0
-
-
 # ---------------------------------------------------------------- structure
 
 
 @both_sides
 def test_structural_zeros(side):
     rows = frame(side)
-    year_of_arrival = pd.to_datetime(rows.ARRIVED).dt.year
     impossible = {
         "a child was married": (rows.AGE < 18) & (rows.MARITAL != "never married"),
         "a child has a degree": (rows.AGE < 18) & (rows.EDUC > 3),
         "a job without employment": (rows.EMPLOY != 1) & (rows.OCCUP.notna() | rows.HOURS.notna()),
         "a commute without a job": (rows.EMPLOY != 1) & rows.COMMUTE.notna(),
         "rent without renting": (rows.TENURE != "rented") & rows.RENT.notna(),
-        "arrived before birth": year_of_arrival < rows.YEAR - rows.AGE,
-        "arrived in the future": year_of_arrival > rows.YEAR,
-        "arrived but born here": (rows.CITIZEN == 1) & rows.ARRIVED.notna(),
-        "a couple of one": (rows.MARITAL == "married") & (rows.HHSIZE < 2) & rows.TENURE.notna(),
-        "a child alone": (rows.AGE < 18) & (rows.HHSIZE < 2) & rows.TENURE.notna(),
     }
     assert {name: int(found.sum()) for name, found in impossible.items() if found.any()} == {}
-
-
-@both_sides
-def test_missing_where_declared_and_a_little_at_random(side):
-    rows = frame(side)
-    employed = rows.EMPLOY == 1
-    exact = {"EMPLOY": rows.AGE < 16, "WAGE": rows.AGE < 16, "HOURS": ~employed}
-    for name, expected in exact.items():
-        assert (rows[name].isna() == expected).all(), name
-    applies = {
-        "ARRIVED": (rows.CITIZEN > 1, 0.04),
-        "EDUC": (rows.AGE >= 3, 0.01),
-        "OCCUP": (employed, 0.01),
-        "INCOME": (rows.AGE >= 16, 0.03),
-        "RENT": (rows.TENURE == "rented", 0.03),
-    }
-    for name, (possible, share) in applies.items():
-        assert rows.loc[~possible, name].isna().all(), name
-        unanswered = rows.loc[possible, name].isna()
-        # Four standard errors of a binomial share.
-        assert abs(unanswered.mean() - share) < 4 * np.sqrt(share / len(unanswered)), name
-    at_home = rows.loc[employed, "COMMUTE"].isna().mean()
-    assert 0.05 < at_home < 0.3
-    assert 0.005 < rows.TENURE.isna().mean() < 0.06
-    always = [column.name for column in census().schema if not column.missing]
-    assert not rows[always].isna().any().any()
-
-
-PAIRS = {  # mutual information in nats that a census analyst would expect at the very least
-    0.02: "SEX OCCUP,RACE HISPANIC,RACE CITIZEN",
-    0.04: "AGE DISABLED,AGE TENURE,MARITAL HHSIZE",
-    0.1: "EDUC OCCUP,EDUC INCOME,CITIZEN ARRIVED",
-    0.3: "AGE MARITAL,AGE EMPLOY,AGE EDUC,OCCUP WAGE,HOURS WAGE,TENURE RENT,WAGE INCOME",
-}
-
-
-@both_sides
-def test_columns_depend_on_each_other(side):
-    for least, pairs in PAIRS.items():
-        for pair in pairs.split(","):
-            assert mutual_information(coded(side).project(pair.split())) > least, pair
 
 
 # ---------------------------------------------------------------- places and drift
@@ -189,10 +114,6 @@ def test_columns_depend_on_each_other(side):
 @both_relations
 def test_drift_has_the_declared_directions(relation):
     public, private = frame("public", relation), frame("private", relation)
-    coded_public, coded_private = coded("public", relation), coded("private", relation)
-    apart = [total_variation(coded_public.project([n]), coded_private.project([n])) for n in coded_public.columns]
-    assert max(apart) < 0.3  # near
-    assert sum(distance > 0.01 for distance in apart) >= 11  # but wrong
     care = [(rows.OCCUP == 3).sum() / rows.OCCUP.notna().sum() for rows in (public, private)]
     at_home = [rows.COMMUTE[rows.EMPLOY == 1].isna().mean() for rows in (public, private)]
     assert care[1] > 1.2 * care[0]
@@ -206,36 +127,14 @@ def test_drift_has_the_declared_directions(relation):
         assert private.WAGE[private.WAGE > 0].median() > 1.2 * public.WAGE[public.WAGE > 0].median()
 
 
-def test_places_differ_by_more_than_sampling_explains():
-    """Mean distance of a place from all, against the largest of 20 random deals of the people to places."""
-    rows, everyone = frame("private"), coded("private")
-    places, people = pd.factorize(rows.PLACE)[0], pd.factorize(rows.PERSON)[0]
-    home = places[np.unique(people, return_index=True)[1]]
-    rng = np.random.default_rng(0)
-    deals = [rng.permutation(home)[people] for _ in range(20)]
-
-    def spread(name: str, groups: np.ndarray):
-        table = np.zeros((groups.max() + 1, everyone.schema.size(name)))
-        np.add.at(table, (groups, everyone.codes[name]), 1)
-        return float(np.mean([total_variation(row / row.sum(), table.sum(0) / table.sum()) for row in table]))
-
-    ratio = {name: spread(name, places) / max(spread(name, deal) for deal in deals) for name in everyone.columns}
-    assert sum(each > 1 for each in ratio.values()) >= 16, ratio
-    assert sum(each > 1.4 for each in ratio.values()) >= 11, ratio
-
-
 # ---------------------------------------------------------------- year after year
 
 
 YEARS = (2019, 2021, 2023)
 
 
-def test_every_year_has_the_same_places_and_other_people():
+def test_every_year_has_the_same_places():
     data = census_years(persons=2_000, years=YEARS, seed=1)
-    people = [set(table["PERSON"].to_pylist()) for table in data.tables.values()]
-    assert [len(each) for each in people] == [2_000] * 3
-    assert not people[0] & people[1]
-    assert not people[1] & people[2]
     places = set(data.groups["PLACE"].to_pylist())
     assert all(set(table["PLACE"].to_pylist()) <= places for table in data.tables.values())
 
@@ -250,17 +149,6 @@ def test_a_rare_race_grows_only_if_it_is_asked_for():
     assert max(without) < 0.002
     assert grown[0] < 0.002
     assert grown[2] > 5 * max(grown[0], without[2])
-
-
-def test_without_drift_ages_stay_what_they_were():
-    """The means of two samples of 20,000 ages, whose standard deviation is 24, differ by 0.24 years as a rule."""
-    change = {}
-    for drift in (0.0, 2.0):
-        data = census_years(persons=20_000, years=YEARS, drift=drift, seed=2)
-        first, *_, last = (table["AGE"].to_numpy().mean() for table in data.tables.values())
-        change[drift] = last - first
-    assert abs(change[0.0]) < 0.8
-    assert change[2.0] > 1.5
 
 
 # ---------------------------------------------------------------- arguments
