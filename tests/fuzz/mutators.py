@@ -7,7 +7,7 @@ import datetime
 import io
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -28,26 +28,11 @@ def bytes_of(seeds: Sequence[bytes], rng: random.Random) -> bytes:
     for _ in range(rng.choice([1, 1, 1, 2, 4, 16])):
         at, end = sorted((rng.randint(0, len(data)), rng.randint(0, len(data))))
         end = min(end, at + rng.choice([1, 4, 64, 4096]))
-        match rng.randrange(9):
-            case 0 if data:
-                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-            case 1 if data:
-                data[rng.randrange(len(data))] = rng.randrange(256)
-            case 2:
-                del data[at:end]
-            case 3:
-                data[at:at] = data[at:end] * rng.choice([1, 2, 50])
-            case 4:
-                data[at:end] = rng.choice(BYTES)
-            case 5:
-                data[at:at] = rng.choice(TOKENS)
-            case 6:
-                data[at:end] = rng.choice(TOKENS)
-            case 7:
-                other = rng.choice(seeds)
-                data[at:] = other[rng.randint(0, len(other)) :]
-            case _:
-                data[at:end] = rng.randbytes(min(end - at, 64))
+        other = rng.choice(seeds)
+        flipped = bytes(byte ^ 1 << rng.randrange(8) for byte in data[at : at + 1])
+        spliced = other[rng.randint(0, len(other)) :][:4096]
+        pieces = [b"", flipped, data[at:end] * rng.choice([2, 50]), rng.choice(BYTES), spliced, rng.randbytes(end - at)]
+        data[at : rng.choice([at, end])] = rng.choice([*pieces, rng.choice(TOKENS)])
     return bytes(data)
 
 
@@ -78,20 +63,16 @@ def tree(found: Any, rng: random.Random) -> Any:
         if not places:
             break
         home, key = rng.choice(places)
-        match rng.randrange(8):
-            case 0 | 1 | 2:
-                home[key] = value(rng)
-            case 3 if home is not root:
-                del home[key]
-            case 4:
-                other, name = rng.choice(places)
-                home[key] = copy.deepcopy(other[name])
-            case 5:
-                home[key] = [home[key]]
-            case 6 if isinstance(home, dict) and home is not root:
-                home[rng.choice([f"{key}x", "name", "", "values", "by"])] = home.pop(key)
-            case 7 if isinstance(home, list):
-                home.extend(home[:50] * rng.choice([1, 1, 20]))
+        other, name = rng.choice(places)
+        changed = rng.choice([value(rng), value(rng), copy.deepcopy(other[name]), [home[key]]])
+        if home is root or rng.random() < 0.6:
+            home[key] = changed
+        elif isinstance(home, dict):
+            gone = home.pop(key)
+            if rng.random() < 0.5:
+                home[rng.choice([f"{key}x", "name", "", "values", "by"])] = gone
+        else:
+            home[:] = rng.choice([home[:key] + home[key + 1 :], home[:50] * 21])
     return root["root"]
 
 
@@ -134,37 +115,24 @@ def parquet_of(tables: Sequence[pa.Table], rng: random.Random) -> bytes:
 
 
 def _changed(table: pa.Table, rng: random.Random) -> pa.Table:
-    place = rng.randrange(max(table.num_columns, 1))
-    name = table.column_names[place]
-    match rng.randrange(10):
-        case 0:
-            return table.remove_column(place)
-        case 1:
-            return table.append_column(name, table.column(place))  # the name twice
-        case 2:
-            return table.slice(rng.randrange(table.num_rows + 1), rng.randrange(table.num_rows + 1))
-        case 3:
-            names = list(table.column_names)
-            names[place] = rng.choice(["", "x", "\0", "=A"])
-            return table.rename_columns(names)
-        case 4:
-            return table.set_column(place, name, _odd_column(table.num_rows, rng))
-        case 5:
-            kind = rng.choice([pa.string(), pa.float32(), pa.int8(), pa.int64(), pa.float64(), pa.binary(), pa.bool_()])
-            return table.set_column(place, name, table.column(place).cast(kind, safe=False))
-        case 6:
-            return table.take(pa.array(rng.choices(range(table.num_rows), k=table.num_rows)))
-        case 7:
-            cells = table.column(place).to_pylist()
-            cells[rng.randrange(len(cells))] = rng.choice([None, cells[0], value(rng)])
-            return table.set_column(place, name, pa.array(cells))
-        case _:
-            metadata = table.schema.metadata or {}
-            if b"prade" not in metadata:
-                return table.take(pa.array([0] * rng.choice([1, 3000])))
-            header = metadata[b"prade"]
-            header = json_of([json.loads(header)], rng) if rng.random() < 0.8 else bytes_of([header], rng)
-            return table.replace_schema_metadata({b"prade": header})
+    place, rows = rng.randrange(max(table.num_columns, 1)), range(table.num_rows)
+    name, column, names = table.column_names[place], table.column(place), list(table.column_names)
+    kind = rng.choice([pa.string(), pa.float32(), pa.int8(), pa.int64(), pa.float64(), pa.binary(), pa.bool_()])
+    names[place] = rng.choice(["", "x", "\0", "=A", names[0]])
+    cells = column.to_pylist()
+    cells[rng.randrange(len(cells))] = rng.choice([None, cells[0], value(rng)])
+    header = (table.schema.metadata or {}).get(b"prade", b"{}")
+    changes: list[Callable[[], pa.Table]] = [
+        lambda: table.remove_column(place),
+        lambda: table.rename_columns(names),
+        lambda: table.take(pa.array(rng.choices(rows, k=rng.choice([0, 1, len(rows), 3000])))),
+        lambda: table.set_column(place, name, _odd_column(table.num_rows, rng)),
+        lambda: table.set_column(place, name, column.cast(kind, safe=False)),
+        lambda: table.set_column(place, name, pa.array(cells)),
+        lambda: table.replace_schema_metadata({b"prade": json_of([json.loads(header)], rng)}),
+        lambda: table.replace_schema_metadata({b"prade": bytes_of([header], rng)}),
+    ]
+    return rng.choice(changes)()
 
 
 def _odd_column(rows: int, rng: random.Random) -> pa.Array:

@@ -156,7 +156,7 @@ def _opening(file: str) -> bytes | None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with suppress(pa.ArrowException):  # a damaged file may have rows
+        with suppress(pa.ArrowException, OSError):  # a damaged file may have rows
             if not pq.read_metadata(file).num_rows:
                 return None
     elif len(opening) < OPENING:
