@@ -155,7 +155,7 @@ def test_several_files_keep_what_they_agree_on(tmp_path):
     )
     read = pd.read_parquet(path)
     kinds = {name: str(kind) for name, kind in read.dtypes.items()}
-    expected = {"CODE": "Int64", "SMALL": "Int32", "WIDE": "float64", "FLAG": "boolean"}
+    expected = {"CODE": "Int64", "WIDE": "float64", "FLAG": "boolean"}
     assert {name: kinds[name] for name in expected} == expected
     assert list(read["KIND"].cat.categories) == ["y", "x", "never", "more"]
     assert kinds["TEXT"] == str(one["TEXT"].dtype)

@@ -89,26 +89,16 @@ class DeclaredTypes:
 
 def common_schema(schemas: Sequence[pa.Schema], joined: pa.Schema) -> pa.Schema:
     """The types of several files' joined rows, with the notes that all files have about a column."""
-    fields = []
+    notes = [{each["field_name"]: each for each in pandas_notes(schema).get("columns", [])} for schema in schemas]
+    fields, columns = [], []
     for each in joined:
         first, *others = (schema.field(each.name) for schema in schemas)
         same = all(other.equals(first, check_metadata=True) for other in others) and first.type == each.type
         fields.append(each.with_metadata(first.metadata if same else None))
-    notes = [pandas_notes(schema) for schema in schemas]
-    about = [{each["field_name"]: each for each in note.get("columns", [])} for note in notes]
-    columns = [_common_note([of.get(each.name) for of in about], each.type) for each in joined]
-    return pa.schema(fields, _noted(notes[0], [note for note in columns if note is not None]))
-
-
-def _common_note(notes: Sequence[dict[str, Any] | None], kind: pa.DataType) -> dict[str, Any] | None:
-    """What pandas is told about a column of several files; None if the files say different things."""
-    first, *others = notes
-    if all(other == first for other in others):
-        return first
-    nullable = all(note is not None and str(note.get("numpy_type")).startswith(("Int", "UInt")) for note in notes)
-    if first is None or not nullable or not str(kind).startswith(("int", "uint")):
-        return None
-    return {**first, "pandas_type": str(kind), "numpy_type": _of_pandas(kind)}
+        noted, *others = (about.get(each.name) for about in notes)
+        if noted and all(other == noted for other in others):
+            columns.append(noted)
+    return pa.schema(fields, _noted(pandas_notes(schemas[0]), columns))
 
 
 def _of_pandas(kind: pa.DataType) -> str:
