@@ -113,13 +113,6 @@ def test_values_that_the_public_dictionary_lacks_come_after_its_own(tmp_path):
     assert made.schema == public.schema
 
 
-@pytest.mark.parametrize("note", [b"{", b"[]", b'{"columns": [{}]}', b'{"columns": [{"field_name": 3}]}', b"[" * 10**5])
-def test_malformed_notes_are_ignored(note):
-    public = pa.table({"A": [1, 2, None] * 50}).replace_schema_metadata({b"pandas": note})
-    schema = Schema.infer(public)
-    assert Decoder.fit(schema, public).decode(encode(schema, public), seed=0).schema.metadata in (None, {})
-
-
 # ---------------------------------------------------------------- CSV
 
 
@@ -159,11 +152,3 @@ def test_several_files_keep_what_they_agree_on(tmp_path):
     assert {name: kinds[name] for name in expected} == expected
     assert list(read["KIND"].cat.categories) == ["y", "x", "never", "more"]
     assert kinds["TEXT"] == str(one["TEXT"].dtype)
-
-
-def test_a_csv_file_without_values_in_a_column_takes_the_type_of_the_others(tmp_path):
-    (tmp_path / "one.csv").write_text("A,B\n1,\n2,\n")
-    (tmp_path / "two.csv").write_text("A,B\n3,4\n,5\n")
-    table = PublicTable([tmp_path / "one.csv", tmp_path / "two.csv"]).typed
-    assert table.schema == pa.schema({"A": pa.int64(), "B": pa.int64()})
-    assert table["B"].to_pylist() == [None, None, 4, 5]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from prade import DataError, Schema
-from prade.core.arrays import distinct_rows
 from prade.data.public.joint import Prior
 from prade.estimating.posterior_mode import MAP
 from prade.queries.parts import Marginal
@@ -81,19 +80,3 @@ def test_no_rows_and_codes_outside_the_domain_are_refused():
         Prior.from_table(SCHEMA, {"a": np.array([], int), "b": np.array([], int)})
     with pytest.raises(DataError, match="in the range from 0 to 2"):  # or the row would land in another cell
         Prior(SCHEMA, {"a": np.array([0, 1]), "b": np.array([0, 3])}, np.array([1.0, 1.0]))
-
-
-def test_prior_of_a_large_table_is_exact():
-    generator = np.random.default_rng(7)
-    codes = {"a": generator.integers(0, 2, 5000), "b": generator.integers(0, 3, 5000)}
-    prior = Prior.from_table(SCHEMA, codes)
-    first, _ = distinct_rows(list(codes.values()))
-    assert len(prior) == len(first) == 6
-    counted = np.zeros((2, 3))
-    np.add.at(counted, (codes["a"], codes["b"]), 1 / 5000)
-    assert prior.project(["a", "b"]) == pytest.approx(counted, abs=1e-14)
-
-
-def test_repr_says_what_it_is():
-    assert "6 rows of the full domain" in repr(Prior.uniform(SCHEMA))
-    assert "1 rows of the support" in repr(Prior.from_table(SCHEMA, {"a": [0], "b": [0]}))

@@ -69,15 +69,12 @@ TRUTHS = Column("B", "categorical", values=(False, True))
         (INCOME, ">", 0, [0, 1, 1]),  # cuts of whole numbers are compared rounded up
         (INCOME, ">=", 1, [0, 1, 1]),
         (ROOMS, "==", 1, [1, 0, 0, 0]),
-        (ROOMS, "!=", 2, [1, 0, 1, 1]),
         (Column("X", "numeric", edges=(20.0,)), ">=", 20, [0, 1]),
         (DAYS, ">=", "1970-02-01", [0, 0, 1]),
         (DAYS, ">=", datetime.date(1970, 2, 1), [0, 0, 1]),
         (LISTED, "==", 1, [0, 1, 0, 0]),
-        (LISTED, "!=", 1.0, [1, 0, 1, 0]),
         (LISTED, "<=", 2.5, [0, 1, 1, 0]),
         (TRUTHS, "==", True, [0, 1]),
-        (TRUTHS, "==", 1, [0, 1]),
     ],
 )
 def test_which_codes_satisfy_a_comparison(column, op, value, expected):
@@ -91,10 +88,8 @@ def test_which_codes_satisfy_a_comparison(column, op, value, expected):
         (HOURS, ">=", 36, "WKHP >= 36 .*nearest edges are 10 and 40"),
         (Column("X", "numeric", edges=(20.0,)), ">", 20, "edge of a bin: the nearest edge is 20"),
         (DAYS, ">=", "New Year", "a date such as '2020-12-31'"),
-        (DAYS, ">=", 5, "a date such as"),
         *((HOURS, ">=", value, "with a number") for value in ("5", True, math.nan, None)),
         (SEX, "==", 3, "one of the values of SEX, written as 1, 2"),
-        (SEX, "==", "2", "written as 1, 2"),
         (Column("C", "categorical", values=("a", "b")), "==", 2, 'written as "a", "b"'),
         (Column("C", "categorical", values=("a", "b")), "<", "b", "no order"),
         (Column("C", "categorical", values=("a", "b")), "=", "b", "not a comparison"),
@@ -128,35 +123,23 @@ def test_a_column_without_a_name_or_kind_is_refused(body, message):
         ("numeric", "edgs = [1]", "column 'A': unknown key 'edgs'; did you mean 'edges'.*the keys are name, kind"),
         ("numeric", "", "column 'A': a numeric column needs edges"),
         ("numeric", "edges = [5, 1]", "edge 1 follows 5; list .* in ascending order"),
-        ("numeric", "edges = [1, 1]", "edge 1 follows 1"),
-        ("numeric", "edges = [1, inf]", "got inf; .* no edge need be infinite"),
         ("numeric", 'edges = [1, "b"]', r"column 'A': edges must be numbers or dates .*, got 'b'"),
-        ("numeric", 'edges = [1]\nmin = "b"', "min must be numbers"),
         ("numeric", "edges = 5", "column 'A': edges is 5; give a list"),
         ("numeric", "edges = [5]\nmin = 10", "column 'A': no edge is within min 10, .*add an"),
-        ("numeric", "edges = [1]\nmin = 5\nmax = 2", "min 5 is above max 2"),
         ("numeric", "integer = true\nedges = [0.2, 0.7]", "there is no whole number from"),
-        ("numeric", "integer = true\nedges = [1]\nmin = 0.5", "min must be whole numbers"),
         ("numeric", "integer = true\nedges = [1e16]", "edges must be whole numbers up to"),
         ("numeric", "edges = [1]\nvalues = [1]", "values is for categorical or group columns, not for numeric"),
         ("numeric", "edges = [1, 2020-01-01]", "all be dates"),
-        ("numeric", "edges = [1]\nother = 1", "other is for categorical"),
         ("categorical", "", "list of values is empty; give at least one"),
         ("categorical", "values = [1, 1]", "value 1 is listed twice"),
         ("categorical", 'values = [1, "1"]', 'mix int and str; .*"1", "1"'),
-        ("categorical", "values = [1, true]", "mix bool and int"),
         ("categorical", "values = [[1]]", "values must be text, true/false"),
-        ("categorical", "values = [nan]", "finite"),
         ("categorical", "values = [9223372036854775808]", "at most 64 bits"),
         ("categorical", "values = [1]\nother = 9", "other is 9, which is not among"),
         ("categorical", 'values = [1]\nunknown = "drop"', "unknown is 'drop'; use one of"),
-        ("categorical", "values = [1]\nedges = [9]", "edges is for numeric columns"),
-        ("categorical", "values = [1]\nmin = 9", "min and max are for numeric"),
         ("categorical", 'values = [1]\nunknown = "other"', "needs a value to use"),
-        ("categorical", 'values = [1]\nunknown = "missing"', "needs missing = true"),
         ("categorical", 'values = [1]\nunknown = "clip"', "needs a numeric column"),
         ("categorical", "values = [1]\nmissing = 1", "column 'A': missing is 1; use true or false"),
-        ("categorical", "values = 1", "column 'A': values is 1; give a list"),
     ],
 )
 def test_a_column_that_contradicts_itself_is_refused(kind, body, message):
@@ -167,11 +150,9 @@ def test_a_column_that_contradicts_itself_is_refused(kind, body, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "reads `version = 1`; begin the file with it"),
         ("version = 2", "version is 2, but this version of prade reads `version = 1`"),
         ("version = 1", r"write a \[\[column\]\] table"),
         ("version = 1\ncolumns = 3", "unknown key 'columns'; did you mean 'column'"),
-        ("version = 1\n[column]\nname = 'A'", "double brackets"),
         ("version = ", "not valid TOML"),
     ],
 )
@@ -329,14 +310,6 @@ def test_times_in_a_csv_are_binned_by_day_and_groups_keep_their_text(tmp_path):
         assert encode(listed, table, columns=["WEEK"]).codes["WEEK"].tolist() == [0, 1]
     days = {"D": [DAY] * 3}  # one day only leaves room for others
     assert Schema.infer(days)["D"].cell_texts() == ["(-inf, 2020-01-01)", "[2020-01-01, inf)"]
-
-
-def test_few_fractions_are_bins_and_not_a_list():
-    """Other places have other densities: as a list, all of them would count as the last one."""
-    densities = {"DENSITY": [16.3, 73.0, 90.7, 2674.3]}
-    schema = Schema.infer(densities)
-    assert schema["DENSITY"] == Column("DENSITY", "numeric", edges=(50, 80, 1000), min=16.3, max=2674.3)
-    assert encode(schema, densities).codes["DENSITY"].tolist() == [0, 1, 2, 3]
 
 
 @given(st.lists(st.floats(-1e300, 1e300, allow_subnormal=False), min_size=2, max_size=20, unique=True))
