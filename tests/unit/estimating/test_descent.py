@@ -90,47 +90,11 @@ def test_children_are_added_up_and_joined_by_inverse_variances():
         assert found.total_variance[state] == pytest.approx(3 / (own + below[state]), rel=1e-14)
 
 
-def test_three_levels_with_parts_at_some_of_them():
-    """AB is asked of everybody only, A of places only, B of states only."""
-    plan = survey(Level((), Ask(AB), total=0), Level("STATE", Ask(B), total=0), Level("PLACE", Ask(A), total=0))
-    release = filled(plan, lambda q, g, c: 1000 * (q + 1) + 10 * g + c)
-    found = [raw_answers(release, level) for level in range(3)]
-    assert [each.parts for each in found] == [(*AB.parts, *B.parts, *A.parts), (*B.parts, *A.parts), A.parts]
-    np.testing.assert_allclose(found[0].counts[1], [[4010, 4012]])
-    np.testing.assert_allclose(found[1].counts[1], [[9030, 9033, 9036], [3030, 3031, 3032]])
-    v = [question.variance for question in plan.questions]
-    np.testing.assert_allclose(found[0].variance, [[v[0], 2 * v[1], 4 * v[2]]])
-
-
-def test_numbers_of_rows_alone_leave_the_parents_distribution():
-    plan = survey(Level("STATE", A, total=1), Level("PLACE", total=1))
-    release = release_of(plan, rows_of(3), 5)
-    settings = Settings(own=0.0)
-    found = estimated(release, PUBLIC, settings)
-    descent = Descent(release, PUBLIC, settings)
-    parents = list(descent.level(0, descent.top, lambda each: each))
-    for each, parent in zip(found, (0, 0, 0, 1), strict=True):
-        handed = 0.95 * parents[parent].estimate.weights + 0.05 * PUBLIC.prior.weights
-        assert np.abs(each.estimate.weights - handed).max() < 1e-9
-        assert each.total > 1
-
-
 def test_what_does_not_say_how_many_rows_there_are_cannot_be_estimated():
     some = Workload.queries(SCHEMA, ["A == 0"])
     plan = survey(Level("STATE", A), Level("PLACE", some, total=0))
     with pytest.raises(EstimationError, match="says how many rows there are"):
         estimated(filled(plan, lambda q, g, c: 10), PUBLIC)
-
-
-# ---------------------------------------------------------------- totals
-
-
-def test_totals_that_are_negative_throughout():
-    plan = survey(Level("STATE", A), Level("PLACE", A))
-    for settings in (Settings(), Settings(smooth=False)):
-        found = estimated(filled(plan, lambda q, g, c: -50 + 7 * c), PUBLIC, settings)
-        assert [each.total for each in found] == [0] * 4
-        assert all(each.estimate.weights.sum() == pytest.approx(1.0) for each in found)
 
 
 # ---------------------------------------------------------------- single draws of Laplace noise
@@ -145,19 +109,6 @@ def test_an_answer_of_the_level_itself_has_one_draw_of_noise():
     # B is the sum of three places in the first state, and one place's answer in the second
     assert states.one_draw.tolist() == [[True, False], [True, True]]
     assert states.one_draw_cells().tolist() == [[True] * 3 + [False] * 2, [True] * 5]
-
-
-def test_gaussian_noise_is_no_laplace_draw_and_the_posterior_does_not_matter():
-    plan = survey(Level("STATE", A), Level("PLACE", AB), budget=Budget.zcdp(1))
-    release = release_of(plan, rows_of(9), 6)
-    assert raw_answers(release, 1).one_draw is None
-    assert raw_answers(release, 1).one_draw_cells() is None
-    one, other = (weights_of(release, posterior) for posterior in ("linear", "laplace"))
-    np.testing.assert_array_equal(one, other)
-
-
-def weights_of(release, posterior):
-    return [each.estimate.weights for each in estimated(release, PUBLIC, Settings(posterior=posterior))]
 
 
 # ---------------------------------------------------------------- estimates

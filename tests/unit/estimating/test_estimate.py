@@ -7,11 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import DataError, Schema, Workload
+from prade import DataError, Schema
 from prade.data.declare.column import Column
-from prade.data.public.joint import Prior
 from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
-from prade.estimating.layout import Layout
 
 SCHEMA = Schema(
     [
@@ -61,16 +59,6 @@ def test_file_keeps_everything(estimate, path):
     assert (table.num_rows, header["format"], header["report"]["status"]) == (3, 1, "stalled")
 
 
-def test_every_status_survives_the_file_and_has_advice(estimate, path):
-    for status in Status:
-        report = Report("IDE", status, 1.0, 0.0, 0.0, 0.0, ())
-        Estimate(SCHEMA, estimate.codes, report, weights=estimate.weights).save(path)
-        again = Estimate.load(path)
-        assert again.status is status
-        assert again.status.advice.endswith(".")
-        assert again.report.unreachable == 0.0
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -112,22 +100,7 @@ def test_what_is_not_an_estimate_is_refused(path):
         Estimate.load(path.with_name("absent.parquet"))
 
 
-def test_only_parquet_can_keep_an_estimate(estimate, tmp_path):
-    with pytest.raises(DataError, match=r"ends in \.parquet"):
-        estimate.save(tmp_path / "e.csv")
-    assert list(tmp_path.iterdir()) == []
-
-
 AGES = {"AGE": np.array([0, 1, 2, 3], np.uint8)}
-
-
-def test_weights_come_from_the_multipliers_when_they_are_asked_for():
-    layout = Layout(Prior(SCHEMA, AGES, np.array([1.0, 1.0, 2.0, 0.0])), Workload.marginals(SCHEMA, ["AGE"]))
-    late = Estimate(SCHEMA, AGES, REPORT, layout=layout, multipliers=np.array([np.log(4.0), 0.0, 0.0, 9.0]))
-    assert len(late) == 4
-    assert "weights" not in vars(late)
-    assert late.weights == pytest.approx(np.array([4, 1, 2, 0]) / 7)
-    assert late.weights is late.weights
 
 
 def test_samples():

@@ -15,15 +15,13 @@ from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.estimating.levels.foundation import shared_foundation
 from prade.planning.settings import Settings
-from prade.release.derived_files import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
+from prade.release.derived_files import ESTIMATES, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
 from worlds.many_places import PLACES, STATES, bits, public, release
 from worlds.processes import killed_when_done
 
 SETTINGS = {
     "usual": Settings(),
-    "half of its own rows": Settings(own=0.5),
     "raw answers": Settings(smooth=False),
-    "the paper's": Settings(estimator="ide"),
     "rows emptied": Settings(estimator="two-stage"),
     "added rows": Settings(extra=0.02, posterior="linear"),
     "some rows": Settings(support=400),
@@ -117,11 +115,6 @@ def test_groups_of_other_settings_are_not_used(unfinished):
     assert bits(estimates_of(unfinished, PUBLIC, settings)) == bits(Estimates.of(unfinished, PUBLIC, settings))
 
 
-def test_groups_of_other_public_rows_are_not_used(unfinished):
-    rows = public(1_900)
-    assert bits(estimates_of(unfinished, rows)) == bits(Estimates.of(unfinished, rows))
-
-
 def test_a_damaged_file_of_groups_is_not_used(unfinished):
     files = sorted((unfinished.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))
     content = files[-1].read_bytes()
@@ -148,28 +141,6 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path, monkeypatch)
             estimates_of(made, PUBLIC)
     assert len(list((made.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))) == 10
     assert bits(estimates_of(made, PUBLIC)) == bits(Estimates.of(made, PUBLIC))
-
-
-def test_public_rows_that_cannot_be_written_are_a_clear_error_and_finished_groups_are_kept(tmp_path, monkeypatch):
-    """They are written while the estimates are made; the estimates that the folder has stay until both are there."""
-    made = release(tmp_path / "release")
-    before = bits(estimates_of(made, PUBLIC))
-    rows = (made.path / SUPPORT).read_bytes()
-
-    def full(self, path):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(type(PUBLIC), "save", full)
-        patched.setattr(group_fits, "KEEP_EVERY", 0.0)
-        patched.setattr(group_fits, "SHARE_OF_TIME", 0.0)
-        with pytest.raises(DataError, match=r"cannot be written \(No space left on device\): make room"):
-            estimates_of(made, PUBLIC, Settings(n0=30.0))
-    assert list((made.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))
-    assert bits(kept_estimates(made)) == before
-    estimates_of(made, PUBLIC, Settings(n0=30.0))
-    assert (made.path / SUPPORT).read_bytes() == rows
-    assert not (made.path / UNFINISHED_ESTIMATES).exists()
 
 
 def test_processes_find_what_they_need_in_the_release_folder_and_nothing_is_left(tmp_path, processes):

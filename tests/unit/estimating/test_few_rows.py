@@ -7,7 +7,7 @@ import pytest
 
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
-from prade.estimating.layout import FEWEST, MOST_KEPT, ONE_IN, Latest, Layout
+from prade.estimating.layout import FEWEST, ONE_IN, Layout
 from prade.estimating.posterior_mode import MAP
 from prade.release.release import Measurement
 
@@ -86,19 +86,6 @@ def test_estimates_are_those_of_groups_on_their_own_to_the_last_bit():
         first, other = (MAP(n0=50.0).fit(mine, answers, 500, layout=each) for each in (alone, shared.reweighted(mine)))
         assert np.array_equal(first.multipliers, other.multipliers)
         assert first.report.trace == other.report.trace
-
-
-def test_only_the_latest_are_kept():
-    latest, calls = Latest(np.array_equal), []
-
-    def ask(number):
-        return latest.of(np.array([number]), lambda: calls.append(number) or number)
-
-    for number in (*range(MOST_KEPT + 1), *range(1, MOST_KEPT + 1)):
-        assert ask(number) == number
-    assert calls == list(range(MOST_KEPT + 1))
-    ask(0)
-    assert calls[-1] == 0
 
 
 def test_a_layout_travels_to_another_process():

@@ -1,7 +1,6 @@
 """A group's prior by hand: its parent's estimate, its own public rows, public groups that resemble it."""
 
 import numpy as np
-import pytest
 
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.data.public.public import Public
@@ -29,12 +28,6 @@ def priors(level, **settings):
     return GroupPriors(PUBLIC, plan, level, Settings(**settings))
 
 
-def test_the_top_level_starts_from_the_public_table():
-    top = priors(0, own=0.3)
-    np.testing.assert_allclose(top.weights(0, PUBLIC.prior.weights), TABLE["W"], atol=1e-16)
-    assert not top.recurs.any()  # everybody is no group
-
-
 def test_own_rows_and_what_is_handed_on():
     handed = HANDED_ON * PARENT + (1 - HANDED_ON) * np.array(TABLE["W"])
     found = priors(1, own=0.6).weights(0, PARENT)
@@ -47,22 +40,6 @@ def test_a_group_without_public_rows_has_what_its_parent_hands_on():
     handed = HANDED_ON * PARENT + (1 - HANDED_ON) * np.array(TABLE["W"])
     for group in (2, 3):
         np.testing.assert_allclose(priors(2, own=0.6).weights(group, PARENT), handed, atol=1e-16)
-
-
-@pytest.mark.parametrize("own", [0.0, 0.5, 1.0])
-def test_it_is_a_distribution(own):
-    for level in range(3):
-        these = priors(level, own=own)
-        for group in range(len(these.parent_of)):
-            weights = these.weights(group, PARENT)
-            assert weights.min() >= 0
-            assert weights.sum() == pytest.approx(1.0, abs=1e-14)
-
-
-def test_parents_are_found_by_name():
-    assert priors(1).parent_of.tolist() == [0, 0, 0]
-    assert priors(2).parent_of.tolist() == [0, 1, 1, 2]
-    assert priors(2).recurs.tolist() == [True, True, False, False]
 
 
 def test_sizes_are_those_of_one_year_where_there_are_several():

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds, brentq, minimize
+from scipy.optimize import brentq
 from scipy.special import wrightomega
 
-from prade.core.compiled import systematic
 from prade.estimating import block_step, kernels
-from prade.estimating.dual import Quadratic, coordinate_sweeps
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -25,13 +23,6 @@ def test_exponentials_are_exact_to_the_last_digits():
     x = -np.concatenate([[0.0, 5e-324, 1e-17, 707.9], generator.random(50_000) * 708, generator.random(50_000) ** 9])
     np.testing.assert_allclose(exponentials(x), np.exp(x), rtol=5e-16, atol=0.0)
     assert exponentials(np.array([-708.1, -745.0, -1e300, -np.inf])).tolist() == [0.0] * 4
-
-
-@pytest.mark.parametrize("size", range(10))
-def test_only_so_many_exponentials_and_terms_are_touched(size):
-    x = -np.arange(10.0)
-    assert np.array_equal(exponentials(x, size)[size:], x[size:])
-    assert kernels.sum_of(x, size) == x[:size].sum()
 
 
 def test_wright_omega_against_scipy():
@@ -144,88 +135,3 @@ def test_block_without_any_mass_stays_where_it_is():
     old, bound = np.array([0.3, -0.2]), np.ones(2)
     new = multipliers_of_block(0.0, np.zeros(2), np.array([0.5, 0.5]), np.zeros(2), old, -bound, bound)
     assert new.tolist() == old.tolist()
-
-
-# ------------------------------------------------------------------ the quadratic in a box
-
-
-def quadratic_problem(seed, *, singular):
-    generator = np.random.default_rng(seed)
-    n = int(generator.integers(1, 12))
-    factor = generator.normal(size=(n, max(1, n - 2) if singular else n + 2))
-    curvature = factor @ factor.T / n + (0.0 if singular else 0.05) * np.eye(n)
-    low, high = -generator.exponential(size=n), generator.exponential(size=n)
-    fixed = generator.random(n) < 0.1
-    low[fixed], high[fixed] = 0.0, 0.0
-    return curvature, generator.normal(size=n), low, high
-
-
-def quadratic(x, curvature, slope):
-    return float(slope @ x - 0.5 * x @ curvature @ x)
-
-
-def best_quadratic(curvature, slope, low, high):
-    options = {"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-12}
-    return -minimize(
-        lambda x: (-quadratic(x, curvature, slope), curvature @ x - slope),
-        np.zeros(len(slope)),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=Bounds(low, high),
-        options=options,
-    ).fun
-
-
-@settings(max_examples=40)
-@given(seeds, st.booleans())
-def test_the_quadratic_is_maximised_in_its_box(seed, singular):
-    curvature, slope, low, high = quadratic_problem(seed, singular=singular)
-    best = best_quadratic(curvature, slope, low, high)
-    # a Newton step may stop where the projected slope is 1e-4 of the slope's sum
-    x = Quadratic(curvature).maximise(slope, low, high)
-    assert ((x >= low) & (x <= high)).all()
-    assert quadratic(x, curvature, slope) >= best - 1e-3 * (abs(best) + 1e-12)
-    if not singular:
-        x, left = np.zeros(len(slope)), slope.copy()
-        coordinate_sweeps(curvature, low, high, x, left, 20_000, 1e-14)
-        assert ((x >= low) & (x <= high)).all()
-        assert left == pytest.approx(slope - curvature @ x, abs=1e-9)
-        assert quadratic(x, curvature, slope) >= best - 1e-9
-
-
-# ------------------------------------------------------------------ passes over the rows
-
-
-def test_counting_and_scaling_passes():
-    generator = np.random.default_rng(2)
-    code, following = generator.integers(0, 4, 100).astype(np.uint8), generator.integers(0, 3, 100).astype(np.uint8)
-    weights, ratio, extra = generator.random(100), generator.random(4), generator.random(4)
-    hist = np.zeros(4)
-    kernels.count(code, weights, 10, 90, hist)
-    assert hist == pytest.approx(np.bincount(code[10:90], weights=weights[10:90], minlength=4))
-    for added in (None, extra):
-        scaled, hist, expected = weights.copy(), np.zeros(3), weights.copy()
-        expected[10:90] *= ratio[code[10:90]]
-        if added is None:
-            kernels.scale_and_count(code, ratio, following, scaled, 10, 90, hist)
-        else:
-            kernels.scale_add_and_count(code, ratio, added, following, scaled, 10, 90, hist)
-            expected[10:90] += added[code[10:90]]
-        assert scaled == pytest.approx(expected)
-        assert hist == pytest.approx(np.bincount(following[10:90], weights=expected[10:90], minlength=3))
-
-
-def test_systematic_sample_takes_rows_in_proportion():
-    generator = np.random.default_rng(4)
-    rows, number = 3000, 500
-    code = generator.integers(0, 5, rows).astype(np.uint8)[None, :]
-    scores, weights, shifts = np.array([1.0, 2.0, 0.5, 4.0, 1.0]), generator.random(rows), np.array([0.0, -1.0, 2.0])
-    expected = weights * np.exp(np.repeat(shifts, kernels.TILE)[:rows] - 2.0) * scores[code[0]]
-    scale, chance = np.empty(3), np.empty(rows)
-    kernels.chances(code, np.array([0, 5]), scores, weights, shifts, 2.0, scale, chance)
-    assert scale == pytest.approx(np.exp(shifts - 2.0))
-    assert chance == pytest.approx(expected)
-    taken = systematic(chance, number, 0.5)
-    assert len(taken) == number
-    assert (np.diff(taken) >= 0).all()
-    assert np.abs(np.bincount(taken, minlength=rows) - number * expected / expected.sum()).max() < 1.0

@@ -2,62 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import brentq, linprog
 
-from prade.estimating.paper_estimators import nearest_l1, nearest_l2
-from worlds.reference import PROJECTIONS
-
-LP = 1e-6  # the linear programme's own tolerance is 1e-7 a constraint
-
-
-def smallest_distance(y, covers):
-    """min |z - y|_1 over the simplex (or below it), as a linear programme."""
-    n, total = len(y), np.r_[np.ones(len(y)), np.zeros(len(y))][None]
-    sides = np.block([[np.eye(n), -np.eye(n)], [-np.eye(n), -np.eye(n)]])
-    rules = {"A_ub": sides, "b_ub": np.r_[y, -y], "A_eq": total, "b_eq": [1.0]}
-    if not covers:
-        rules = {"A_ub": np.vstack([sides, total]), "b_ub": np.r_[y, -y, 1.0]}
-    optimum = linprog(np.r_[np.zeros(n), np.ones(n)], bounds=(0, None), **rules)
-    assert optimum.status == 0
-    return optimum.fun
-
-
-def kl(z, r):
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.where(z > 0, z * np.log(z / r), 0.0).sum())
-
-
-def member(z, covers, generator):
-    """Another point at the smallest L1 distance: any z' <= y+ (or >= y+) with the right sum."""
-    share = generator.dirichlet(np.ones(len(z)))
-    if z.sum() > 1.0:
-        return np.minimum(z, share * brentq(lambda c: np.minimum(z, c * share).sum() - 1.0, 0.0, 1e9))
-    return z + (1.0 - z.sum()) * share if covers else z
-
-
-answers = st.integers(1, 7).flatmap(
-    lambda n: st.tuples(
-        st.lists(st.floats(-0.5, 1.5), min_size=n, max_size=n),
-        st.lists(st.floats(1e-3, 1.0), min_size=n, max_size=n),
-    )
-)
-
-
-@settings(max_examples=40)
-@given(answers, st.booleans(), st.integers(0, 2**32 - 1))
-def test_l1_projection_is_nearest_and_of_the_nearest_the_least_kl(problem, covers, seed):
-    y, r = np.array(problem[0]), np.array(problem[1]) / sum(problem[1])
-    least, squares = nearest_l1(y, r, covers=covers), nearest_l2(y, r, covers=covers)
-    for z, name in ((least, "least-kl"), (squares, "euclidean")):
-        assert (z >= 0).all()
-        assert z.sum() == pytest.approx(1.0, abs=1e-12) if covers else z.sum() <= 1.0 + 1e-12
-        assert np.abs(z - y).sum() == pytest.approx(smallest_distance(y, covers), abs=LP)
-        assert z == pytest.approx(PROJECTIONS[name](y, r, covers), abs=1e-9)  # by bisection instead of a sort
-    generator = np.random.default_rng(seed)
-    for _ in range(5):
-        assert kl(least, r) <= kl(member(np.maximum(y, 0.0), covers, generator), r) + 1e-7
+from prade.estimating.paper_estimators import nearest_l1
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,6 @@ def plan_with(*invariants) -> Plan:
     return plan_of(schema, Level(()), Level("S"), Level("P", ages), groups=GROUPS)
 
 
-def test_nothing_published_changes_nothing():
-    totals = np.array([1.5, 2.0, 3.0, 4.0, 5.0])
-    assert with_published(totals, 2, plan_with()) is totals
-
-
 def test_totals_of_a_level_are_the_published_ones_and_those_above_add_up():
     plan = plan_with(PLACES)
     estimated = np.full(5, 7.0)

@@ -63,20 +63,6 @@ def test_errors_are_as_large_as_they_are_said_to_be_even_if_s_is_wrong(true_spre
     assert np.mean(off**2) < 1.02 * np.mean((answers.totals - ROWS) ** 2)  # never worse than noise alone
 
 
-def test_numbers_of_rows_alone_are_kept():
-    """The only part is everybody: it tells what the noisy numbers tell, and S is nothing."""
-    totals, variance = np.array([900.0, 1_200.0]), np.array([100.0, 100.0])
-    noise, shares = np.full((2, 1), 0.01), (totals / ROWS)[:, None]
-    smoother = Smoother(noise[0], np.eye(1), np.zeros(1), 1.0, 1.0, 0.0, np.zeros(1), 1.0, 1.0)
-    smoothing = LevelSmoothing(
-        shares, np.ones((2, 1)), noise, np.zeros(2, np.bool_), {False: [(slice(0, 1), smoother)]}
-    )
-    answers = RawAnswers((), [totals[:, None]], variance[:, None], totals, variance)
-    joined = RowsFromTables.of(answers, smoothing, np.full(2, ROWS)).joined(answers)
-    np.testing.assert_allclose(joined.totals, totals)
-    np.testing.assert_allclose(joined.total_variance, variance)
-
-
 def test_laplace_noise_is_believed_less_the_further_it_is_away():
     """Against the posterior mean on a grid."""
     tables, counted, variance, noise = 100.0, np.array([90.0, 104.0, 160.0]), 15.0**2, 20.0**2

@@ -73,15 +73,6 @@ def test_all_find_the_same_optimum(law, limit):
         np.testing.assert_allclose(state.tilted.normalised(), newton.tilted.normalised(), atol=1e-6)
 
 
-def test_a_step_ends_where_the_certificate_is_good_enough():
-    dual, wanted = dual_of(answers("gaussian")), Tolerance(relative=1e-2)
-    start = solvers.state_at(dual, dual.start(), 1.0)
-    early, late = (LBFGSB(good_enough=each).step(dual, start) for each in (wanted, None))
-    assert wanted.met(early.certificate)
-    assert early.passes < 0.5 * late.passes
-    assert late.certificate.gap < early.certificate.gap
-
-
 def test_trust_multiplies_the_automatic_n0():
     noisy = answers("gaussian")
     once, thrice = (MAP(trust=trust).fit(PRIOR, noisy, 1000).report for trust in (1.0, 3.0))
@@ -91,18 +82,6 @@ def test_trust_multiplies_the_automatic_n0():
     for wrong in (0, -1, float("inf"), float("nan")):
         with pytest.raises(EstimationError, match="trust is"):
             MAP(trust=wrong)
-
-
-def test_the_curvature_of_reachable_cells_is_a_part_of_the_whole():
-    within = np.flatnonzero(LAYOUT.reachable)
-    narrow = LAYOUT.bundles.only(within)
-    assert narrow.n_cells == len(within) < LAYOUT.n_cells
-    tilted = LAYOUT.evaluate(np.zeros(LAYOUT.n_cells))
-    fewer = solvers.replace(tilted, masses=tilted.masses[within])
-    for rows in (LAYOUT.rows, 500):
-        whole = LAYOUT.bundles.covariance(tilted, rows, offset=0.5)
-        assert np.allclose(narrow.covariance(fewer, rows, offset=0.5), whole[np.ix_(within, within)], atol=1e-15)
-        assert not np.any(np.delete(whole, within, axis=0))
 
 
 def test_block_ascent_climbs_through_hundreds_of_bundles():

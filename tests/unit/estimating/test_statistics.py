@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Ask, Column, DataError, Level, Release, Schema, Settings, Workload, WorkloadError
+from prade import Ask, Column, Level, Release, Schema, Settings, Workload, WorkloadError
 from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.distributions import kept_weights
@@ -105,12 +105,6 @@ def test_a_sum_over_chosen_groups_has_their_error(estimates):
     assert (some[1, "q"]["count"], some[1, "q"]["sd"]) == (0, 0)
 
 
-def test_a_column_of_the_list_that_no_level_has_is_refused():
-    plan = plan_of(SCHEMA, Level("STATE", ONES), groups=FIVE_PLACES)
-    with pytest.raises(DataError, match="'PLACE' is not a column of the release's levels"):
-        Estimates.of(invented(plan), PUBLIC).answer("PLACE == 'p'")
-
-
 # ---------------------------------------------------------------- numbers
 
 
@@ -186,11 +180,6 @@ def test_where_nobody_is_left_there_is_no_value(estimates):
     row = estimates.answer("SEX == 1", of=nobody).to_pylist()[0]
     assert [row[name] for name in ("value", "sd", "low", "high")] == [None] * 4
     assert estimates.answer(f"sum(WAGE) where {nobody}").to_pylist()[0]["value"] == 0
-
-
-def test_a_statistic_cannot_be_divided(estimates):
-    with pytest.raises(WorkloadError, match="a ratio takes two queries"):
-        estimates.answer("mean(WAGE)", of="SEX == 1")
 
 
 def test_a_number_inside_a_bin_gets_the_answers_at_the_edges(estimates):
@@ -287,41 +276,3 @@ def test_estimates_that_were_replaced_neither_use_nor_write_the_weights_of_the_o
     assert before.answer(QUESTIONS[0]) == alone
     assert (kept_weights(kept, SHAPE) is not None) == asked_between
     assert other.answer(QUESTIONS[0]) == kept_estimates(kept).answer(QUESTIONS[0]) != alone
-
-
-def test_estimates_that_are_replaced_while_weights_are_written_write_none(kept, monkeypatch):
-    from prade.estimating.levels import distributions as module
-
-    (kept.path / WEIGHTS).unlink()
-    opened, real = kept_estimates(kept), module._write
-
-    def replaced_meanwhile(*arguments):
-        (kept.path / "estimates.json").write_text("another record")
-        real(*arguments)
-
-    monkeypatch.setattr(module, "_write", replaced_meanwhile)
-    assert opened.answer("SEX == 1")["count"][0].as_py() > 0
-    assert not (kept.path / WEIGHTS).exists()
-    assert not (kept.path / "weights.json").exists()
-
-
-# ---------------------------------------------------------------- numbers that must go together
-
-
-def test_the_share_of_some_groups_is_as_uncertain_as_their_ratio(estimates):
-    alone, ratio = estimates.answer("STATE == 1"), estimates.answer("STATE == 1", of="AGE >= 0")
-    assert alone["sd"][0].as_py() > 0
-    assert alone["sd"][0].as_py() == pytest.approx(ratio["sd"][0].as_py(), rel=0.1)
-
-
-@pytest.mark.parametrize("query", ["SEX == 1 and SEX == 2", "STATE == 1 and STATE == 2"])
-def test_nobody_satisfies_a_contradiction(estimates, query):
-    assert estimates.answer(query).select(["count", "low", "high"]).to_pylist() == [
-        {"count": 0.0, "low": 0.0, "high": 0.0}
-    ]
-
-
-def test_no_count_exceeds_the_number_of_rows(estimates):
-    for row in estimates.answer("AGE >= 0", by=("STATE", "PLACE")).to_pylist():
-        assert row["low"] <= row["count"] <= row["high"]
-        assert row["share"] <= 1

@@ -8,14 +8,13 @@ import pytest
 from prade import Level, Workload
 from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
-from prade.estimating.levels.public_cells import PublicCells, own_rows, thinned
+from prade.estimating.levels.public_cells import own_rows, thinned
 from prade.planning.settings import Settings
 from worlds.plans import plan_of
 from worlds.releases import counted
 from worlds.survey import FIVE_PLACES, SCHEMA
 
 ONES = Workload.all_marginals(SCHEMA, 1)
-PAIR = Workload.marginals(SCHEMA, [("AGE", "WORK")])
 ROWS = 4_000
 
 
@@ -114,24 +113,6 @@ def test_rows_of_small_recurring_groups_are_all_kept_with_their_weights():
     np.testing.assert_allclose(whole[mine], public.prior.weights[mine], rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("settings", "thins"),
-    [
-        (Settings(support=500), True),
-        (Settings(support=0), False),
-        (Settings(support=ROWS), False),
-        (Settings(support=500, smooth=False), False),
-        (Settings(support=500, estimator="two-stage"), False),
-    ],
-)
-def test_settings_say_whether_to_thin(settings, thins):
-    plan = plan_of(SCHEMA, Level("STATE"), Level("PLACE", ONES), groups=FIVE_PLACES, budget=2)
-    cells = PublicCells(PUBLIC)
-    support = cells.support(settings, ONES.parts, plan.groupings)
-    assert (support.rows is not None) == thins
-    assert cells.support(settings, ONES.parts, plan.groupings) is support
-
-
 # ---------------------------------------------------------------- estimates on it
 
 
@@ -158,20 +139,6 @@ def test_error_bars_come_from_all_rows(both):
     for columns, most in (("SEX", 1e-4), (["AGE", "WORK"], 0.15)):
         one, other = (np.array(each.marginal(columns, by="PLACE")["sd"]) for each in both)
         assert np.abs(np.log(other / one)).max() < most
-
-
-def test_answers_and_tables_agree_with_the_distributions(both):
-    _, some = both
-    counts = some.answer("SEX == 2 and WORK == 'none'", by=["STATE", "PLACE"])
-    for group in range(5):
-        codes = some.joint(group).codes
-        mine = (codes["SEX"] == 1) & (codes["WORK"] == SCHEMA["WORK"].values.index("none"))
-        expected = some.totals[group] * some.joint(group).weights[mine].sum()
-        assert counts["count"][group].as_py() == pytest.approx(expected, rel=1e-5)
-    shares, together = some.tables(ONES.parts, some.totals)
-    assert len(together) == ROWS
-    assert np.count_nonzero(together) <= 800
-    np.testing.assert_allclose(shares[0], np.concatenate([some.joint(0).project(n) for n in SCHEMA.coded]), atol=1e-9)
 
 
 def test_a_release_folder_brings_a_thinned_estimate_back(tmp_path):
