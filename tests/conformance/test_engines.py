@@ -38,43 +38,17 @@ COLUMNS = {
     "texts": {"kind": "categorical", "values": LISTED, "missing": True},
     "codes": {"kind": "categorical", "values": ("00001", "00065", "x"), "missing": True},
     "truths": {"kind": "categorical", "values": (False, True), "missing": True},
-    "dates": {
-        "kind": "numeric",
-        "edges": (DAY(2020, 1, 1), DAY(2020, 7, 1)),
-        "max": DAY(2020, 12, 31),
-        "missing": True,
-    },
 }
+BOUNDS = {"edges": (DAY(2020, 1, 1), DAY(2020, 7, 1)), "max": DAY(2020, 12, 31)}
+COLUMNS["dates"] = {"kind": "numeric", **BOUNDS, "missing": True}
 INTEGERS = [0, 1, 2, 10, 37, 65, -7, None]
 FLOATS = [1.0, 1.5, 37.5, 65.0, -0.0, 1e300, math.inf, -math.inf, math.nan, None]
 DECIMALS = [D("1.00"), D("1.50"), D("37.50"), D("65.00"), D("-7.25"), None]
-WORDS = [
-    *(
-        "1",
-        "2",
-        "37.5",
-        "1.50",
-        " 1 ",
-        "true",
-        "TRUE",
-        "0",
-        "x",
-        "2020-01-01",
-        "2020-06-30T08:30",
-        "1e1",
-        "",
-        "nan",
-        None,
-    )
-]
+WORDS = ["1", "2", "37.5", "1.50", " 1 ", "true", "TRUE", "0", "x", "2020-01-01", "2020-06-30T08:30", "1e1", "", "nan"]
+WORDS += [None]
 DATES = [DAY(2020, 1, 1), DAY(2019, 12, 31), DAY(2020, 12, 31), DAY(1900, 1, 1), DAY(9999, 12, 31), None]
-MOMENTS = [
-    MOMENT(2020, 1, 1),
-    MOMENT(2020, 1, 1, 8, 30),
-    MOMENT(2019, 12, 31, 23, 59, 59),
-    MOMENT(2020, 12, 31, 12),
-    None,
-]
+MOMENTS = [MOMENT(2020, 1, 1), MOMENT(2020, 1, 1, 8, 30), MOMENT(2019, 12, 31, 23, 59, 59), MOMENT(2020, 12, 31, 12)]
+MOMENTS += [None]
 SINGLES = [cell if cell != 1e300 else 1e30 for cell in FLOATS]
 NUMERICS = [1, 1.5, 37.5, 65, -7.25, None]
 LARGE = [1234567890123456, 2**53, 2**62, -(2**62), None]

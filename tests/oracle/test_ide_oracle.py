@@ -5,14 +5,12 @@ import pytest
 
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
-from prade.estimating.estimate import Status
 from prade.estimating.kernels import LARGEST_BUNDLE
 from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE
-from prade.queries.parts import Cells, Marginal, Predicate
-from prade.queries.query import parse
+from prade.queries.parts import Marginal
 from prade.release.release import Measurement
-from worlds.reference import add_noise, algorithm_1, definition_1, grid, kl, random_case
+from worlds.reference import add_noise, algorithm_1, definition_1, kl, random_case
 
 SEEDS = range(16)
 
@@ -68,58 +66,6 @@ SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
 # rows (a, b) = 00 01 02 10 11 12
 
 
-def full(weights):
-    codes = grid((2, 3))
-    return Prior(SCHEMA, {"a": codes[:, 0], "b": codes[:, 1]}, np.array(weights), complete=True)
-
-
-def one_step(prior, part, shares, **settings):
-    return IDE(steps=1, order=[0], **settings).fit(prior, [Measurement(part, 100 * np.array(shares), 1.0)], 100.0)
-
-
-def test_case_1_a_cell_with_mass_is_scaled():
-    got = one_step(full([0.1, 0.2, 0.1, 0.3, 0.3, 0.0]), Marginal.of(SCHEMA, ["a"]), [0.8, 0.2])
-    np.testing.assert_allclose(got.weights, [0.2, 0.4, 0.2, 0.1, 0.1, 0.0], atol=1e-15)
-
-
-def test_case_2_a_cell_without_mass_is_filled_evenly():
-    got = one_step(full([0.5, 0.25, 0.25, 0, 0, 0]), Marginal.of(SCHEMA, ["a"]), [0.4, 0.6])
-    np.testing.assert_allclose(got.weights, [0.2, 0.1, 0.1, 0.2, 0.2, 0.2], atol=1e-15)
-    assert got.report.kl == np.inf  # mass where the prior had none
-    assert got.status is Status.CONVERGED
-    assert got.report.unreachable == 0.0  # on a full domain every cell can be reached
-
-
-def test_case_3_the_uncovered_rest_is_scaled():
-    part = Predicate(parse("a == 0 and b <= 1", SCHEMA))  # rows 00 and 01
-    got = one_step(full([0.1, 0.3, 0.2, 0.1, 0.1, 0.2]), part, [0.7])
-    np.testing.assert_allclose(got.weights, [0.175, 0.525, 0.1, 0.05, 0.05, 0.1], atol=1e-15)
-
-
-def test_case_4_an_uncovered_rest_without_mass_is_filled_evenly():
-    part = Cells(["b"], [0, 1, 2], 2)  # b = 2 is in no cell: rows 02 and 12
-    got = one_step(full([0.2, 0.3, 0, 0.1, 0.4, 0]), part, [0.6, 0.2])
-    np.testing.assert_allclose(got.weights, [0.4, 0.6 / 7, 0.1, 0.2, 0.8 / 7, 0.1], atol=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("prior", "projection", "expected"),
-    [
-        ([0.9, 0.1], "least-kl", [0.7, 0.3]),  # min(0.7, c 0.9) is capped, the rest follows
-        ([0.1, 0.9], "least-kl", [0.3, 0.7]),
-        ([0.6, 0.4], "least-kl", [0.6, 0.4]),  # the current masses are themselves among the nearest
-        ([0.9, 0.1], "euclidean", [0.5, 0.5]),
-        ([0.1, 0.9], "euclidean", [0.5, 0.5]),
-    ],
-)
-def test_the_nearest_distribution_is_not_unique(prior, projection, expected):
-    schema = Schema.from_mbi({"a": 2})
-    public = Prior(schema, {"a": np.arange(2)}, np.array(prior))
-    answer = Measurement(Marginal.of(schema, ["a"]), [70, 70], 1.0)
-    got = IDE(steps=1, order=[0], projection=projection).fit(public, [answer], 100.0)
-    np.testing.assert_allclose(got.weights, expected, atol=1e-14)
-
-
 # ------------------------------------------------------------------ on a support
 
 
@@ -137,12 +83,3 @@ def test_unreachable_mass_is_reported_and_shared_out():
     assert got.report.unreachable == pytest.approx(0.5)
     euclidean = IDE(steps=1, order=[0], projection="euclidean").fit(public, answers, 100.0)
     np.testing.assert_allclose(euclidean.project("b"), [0.55, 0.45, 0.0], atol=1e-15)
-
-
-def test_contradicting_answers_are_called_cycling():
-    schema = Schema.from_mbi({"a": 2})
-    part = Marginal.of(schema, ["a"])
-    answers = [Measurement(part, [90, 10], 1.0), Measurement(part, [10, 90], 1.0)]
-    got = IDE(steps=40, order=[0, 1]).fit(Prior.uniform(schema), answers, 100.0)
-    assert got.status is Status.CYCLING
-    np.testing.assert_allclose(got.weights, [0.1, 0.9], atol=1e-14)  # whoever came last is right

@@ -1,7 +1,5 @@
 """Where MAP must end: at the prior when noise grows, at the exact two-stage optimum when it vanishes."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -13,7 +11,7 @@ from prade.estimating.posterior_mode import MAP
 from worlds.reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 # a seed does not get simpler by being smaller: no shrinking
-law = settings(derandomize=True, deadline=None, database=None, max_examples=30, phases=[Phase.explicit, Phase.generate])
+law = settings(derandomize=True, deadline=None, database=None, max_examples=20, phases=[Phase.explicit, Phase.generate])
 seeds = st.integers(0, 10**6)
 kinds = st.sampled_from(["laplace", "gaussian"])
 
@@ -47,16 +45,6 @@ def test_growing_noise_leads_to_the_prior(seed, n0, power, kind):
 
 
 @law
-@given(seed=seeds, n0=st.floats(5.0, 500.0), kind=kinds)
-def test_more_noise_never_takes_q_further_from_the_prior(seed, n0, kind):
-    case = noisy_case(seed, (kind,))
-    distances = [estimate(case, n0, case.total * share).report.kl for share in (0.03, 0.1, 0.5, 3.0, 100.0)]
-    # near-optimal solutions are near in KL only to the square root of the tolerance
-    assert all(later <= earlier + 1e-4 for earlier, later in itertools.pairwise(distances)), distances
-    assert distances[-1] <= distances[0] + 1e-9
-
-
-@law
 @given(seed=seeds, price=st.sampled_from([1e2, 1e3, 1e4, 1e6]))
 def test_vanishing_noise_leads_to_the_two_stage_optimum(seed, price):
     """With equal scales the objective is KL + C |Wq - y|_1, and KL(q2) + C r* is its value at the two-stage q2.
@@ -77,13 +65,3 @@ def test_vanishing_noise_leads_to_the_two_stage_optimum(seed, price):
         two = TwoStage().fit(case.prior, case.measurements(), case.total)
         assert kl(got.weights, case.p) == pytest.approx(two.report.kl, abs=1e-3)
         assert np.abs(got.weights - two.weights).sum() <= 0.05
-
-
-@law
-@given(seed=seeds, n0=st.floats(0.5, 500.0))
-def test_map_is_never_worse_than_the_prior_nor_than_two_stage_by_its_own_measure(seed, n0):
-    case = noisy_case(seed, ("laplace", "gaussian"))
-    mine = map_objective(case, estimate(case, n0, 0.05 * 500).weights, n0)
-    two = TwoStage().fit(case.prior, case.measurements(), case.total)
-    assert mine <= map_objective(case, case.p, n0) * (1 + 1e-7) + 1e-9
-    assert mine <= map_objective(case, two.weights, n0) * (1 + 1e-7) + 1e-7 * n0

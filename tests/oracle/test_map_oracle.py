@@ -93,7 +93,7 @@ def check_optimum(got, case, n0, loss, best, misfit=1e-8):
 @bundled_or_not
 @every_kind
 def test_newton_is_optimal_however_stiff(kind, largest):
-    for seed in range(60):
+    for seed in range(30):
         case, n0, loss, best = problem(kind, seed, True)
         got = fit("newton", largest, case, n0, loss)
         assert got.status in (Status.CONVERGED, Status.HOPELESS)
@@ -105,7 +105,7 @@ def test_newton_is_optimal_however_stiff(kind, largest):
 @bundled_or_not
 @every_kind
 def test_every_solver_is_optimal_where_no_multiplier_is_large(kind, largest, solver):
-    for seed in range(30):
+    for seed in range(15):
         case, n0, loss, best = problem(kind, seed, False)
         # block ascent is of first order: many cheap sweeps
         got = fit(solver, largest, case, n0, loss, max_steps=2000 if solver == "block" else 500)
@@ -124,7 +124,7 @@ def test_every_solver_is_optimal_where_no_multiplier_is_large(kind, largest, sol
 @bundled_or_not
 @every_kind
 def test_certificates_hold_when_a_solver_gives_up(kind, largest, solver):
-    for seed in range(20):
+    for seed in range(10):
         case, n0, loss, best = problem(kind, seed, True)
         got = fit(solver, largest, case, n0, loss, max_steps=20)
         check_certificate(got, case, n0, loss, best)
@@ -174,14 +174,6 @@ def test_of_two_contradicting_answers_the_surer_one_counts_more(solver, n0, scal
     near = 1e-9 if scales[0] == 0 else 1e-4 if law == "gaussian" else 1e-3
     assert got.project("a")[0] == pytest.approx(expected, abs=near)
     assert got.status is Status.CONVERGED
-
-
-def test_one_laplace_answer_by_hand():
-    """min n0 KL + C (|q - y|_1), p = 1/2: log odds are 2 C / n0 until q reaches the answer."""
-    got = MAP(n0=4.0, tolerance=1e-10).fit(Prior.uniform(TWO), [Measurement(PART, [90, 10], 50.0)], 100.0)
-    # total / (b n0) = 0.5 on each cell: odds e^(2 * 0.5), short of 9
-    assert got.weights[0] / got.weights[1] == pytest.approx(np.e, rel=1e-9)
-    assert got.report.gap <= 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))

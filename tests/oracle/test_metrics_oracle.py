@@ -15,9 +15,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from prade.scoring.evaluation import evaluate
 from prade.scoring.metrics.measures import Choices, all_metrics
-from prade.scoring.metrics.regressions import Fit, Formula, least_squares, logistic, overlap, regression
+from prade.scoring.metrics.regressions import Fit, Formula, logistic, overlap, regression
 from prade.scoring.metrics.tables import correlations, features, principal_components, propensity
-from prade.scoring.sides import Side, distance, drawn_sets, k_marginal
+from prade.scoring.sides import Side, k_marginal
 from worlds.workers import SCHEMA, workers
 
 TRUE, DRAWN = workers(900, 1), workers(800, 2, tilt=0.3)
@@ -47,21 +47,6 @@ def test_k_marginals_as_pandas_counts_them(k):
     assert found["public"] is None
 
 
-def test_tables_too_large_to_keep_are_counted_by_sorting():
-    for columns in combinations(SCHEMA.coded, 3):
-        usual, sorted_rows = (distance(TRUTH.coded, SYNTHETIC.coded, columns, most) for most in (2**24, 1))
-        assert sorted_rows == pytest.approx(usual, abs=1e-12)
-
-
-def test_many_sets_are_drawn_without_repetition():
-    names = tuple(f"c{k}" for k in range(30))
-    sets = drawn_sets(names, 3, seed=4)
-    assert len(sets) == len(set(sets)) == 100
-    assert all(len(set(each)) == 3 for each in sets)
-    assert drawn_sets(names[::-1], 3, seed=4) == sets
-    assert drawn_sets(names, 3, seed=5) != sets
-
-
 def test_correlations_as_scipy_has_them():
     found, frame, cells = correlations(TRUTH), TRUE.to_pandas(), binned(TRUE)
     index = {name: k for k, name in enumerate(TRUTH.columns)}
@@ -75,19 +60,6 @@ def test_correlations_as_scipy_has_them():
 
 
 # ---------------------------------------------------------------- regressions
-
-
-def test_least_squares_as_scipy_and_sklearn_fit():
-    generator = np.random.default_rng(0)
-    x = generator.normal(size=(200, 3))
-    y = x @ [1.0, -2.0, 0.5] + generator.normal(size=200)
-    fit = least_squares(np.column_stack([np.ones(200), x]), y, np.ones(200))
-    other = LinearRegression().fit(x, y)
-    np.testing.assert_allclose(fit.estimate, [other.intercept_, *other.coef_])
-    single = least_squares(np.column_stack([np.ones(200), x[:, 0]]), y, np.ones(200))
-    line = stats.linregress(x[:, 0], y)
-    np.testing.assert_allclose(single.estimate, [line.intercept, line.slope])
-    np.testing.assert_allclose(single.error, [line.intercept_stderr, line.stderr])
 
 
 def test_logistic_as_sklearn_fits_it_and_as_log_odds_have_it():

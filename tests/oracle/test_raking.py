@@ -106,28 +106,6 @@ def test_zeros_that_follow_from_several_parts(name, solver):
     assert got.status is Status.CONVERGED or (solver == "lbfgs" and got.status is Status.STALLED)
 
 
-def test_least_kl_with_forced_zeros_by_hand():
-    got = raked(UNIFORM, FORCED["extreme"][0])
-    # (a, b): 00 0.4, 01 0, 10 0.3, 11 0.3, each shared evenly over c
-    np.testing.assert_allclose(got.project(["a", "b"]).ravel(), [0.4, 0.0, 0.3, 0.3], atol=1e-9)
-    assert got.report.kl == pytest.approx(np.log(4) + 0.4 * np.log(0.4) + 0.6 * np.log(0.3), abs=1e-7)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("rows", [2, 7, 40])
-def test_a_single_row_can_be_all_there_is(solver, rows):
-    """The largest KL there can be, log(1 / p), is not a proof of impossibility."""
-    schema = Schema.from_mbi({"a": rows})
-    weights = np.arange(1.0, rows + 1)
-    public = Prior(schema, {"a": np.arange(rows)}, weights)
-    counts = np.zeros(rows)
-    counts[0] = 1000
-    got = raked(public, [Measurement(Marginal.of(schema, ["a"]), counts, 0.0)], solver)
-    assert got.status is Status.CONVERGED
-    assert got.weights[0] == pytest.approx(1.0, abs=1e-12)
-    assert got.report.kl == pytest.approx(np.log(weights.sum()), abs=1e-9)
-
-
 # ------------------------------------------------------------------ what cannot be
 
 

@@ -78,17 +78,6 @@ def test_only_the_radius_is_fixed_by_stage_1(prior, expected):
             assert kl(np.array(fixed), public.weights) > got.report.kl + 1e-3
 
 
-def test_two_marginals_that_contradict_each_other_leave_the_prior_between_them():
-    schema = Schema.from_mbi({"a": 2, "b": 2})
-    codes = {"a": np.array([0, 0, 1, 1]), "b": np.array([0, 1, 0, 1])}
-    public = Prior(schema, codes, np.array([0.4, 0.15, 0.25, 0.2]))
-    part = Marginal.of(schema, ["a"])
-    got = TwoStage().fit(public, [Measurement(part, [20, 80], 1.0), Measurement(part, [60, 40], 1.0)], 100.0)
-    # distance |q0 - 0.2| + |q0 - 0.6| (twice, once a cell) is 0.8 for every q0 in between, and p itself has q0 = 0.55
-    assert got.report.certificate["radius"] == pytest.approx(0.8, abs=1e-9)
-    np.testing.assert_allclose(got.weights, public.weights, atol=1e-6)
-
-
 def test_column_generation_proves_the_same_radius():
     rounds = []
     for case, radius, _, _ in map(problem, PROBLEMS):

@@ -10,7 +10,6 @@ from prade.data.public.public import Public
 from prade.examples import census_like
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
-from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
@@ -62,17 +61,3 @@ def test_expected_errors_are_not_optimistic(relation):
         within.append(abs(actual - expected) <= precision)
     assert np.mean(off) / (np.std(off, ddof=1) / len(off) ** 0.5) < LARGEST_T
     assert sum(within) >= 1  # with two in three, none of eight has the probability 0.0002
-
-
-def test_the_usual_weight_of_own_rows_bears_a_change_since_the_public_years():
-    """Places have changed since. Eight worlds: with 0.98, errors must be larger beyond chance (once in 1,000)."""
-    better = []
-    for seed in SEEDS:
-        made = census_like(persons=3_000, places_per_state=4, relation="earlier years", seed=seed)
-        schema, groups = made.schema.select(COLUMNS), Groups.of(made.groups.group_by(["STATE", "PLACE"]).aggregate([]))
-        public = Public.of(schema, made.public, ["STATE", "PLACE"])
-        levels = [Level("STATE"), Level("PLACE", Workload.all_marginals(schema, 1))]
-        plan = Plan("x", schema, Budget.pure(3), Unit(1), levels, groups)
-        released = with_truth(Rehearsal.of(public, groups, [("STATE", "PLACE")]), public, made.private, groups)
-        better.append(np.mean(released.errors(plan, Settings(own=0.98)) - released.errors(plan, Settings())))
-    assert np.mean(better) / (np.std(better, ddof=1) / len(better) ** 0.5) > LARGEST_T

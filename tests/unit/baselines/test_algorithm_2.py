@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 import prade.pipeline
-from prade import Ask, Budget, Groups, Ledger, Level, Plan, Release, Schema, Task, Unit, Workload
+from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import Algorithm2
 from prade.cli import main as cli
-from prade.core.errors import DataError, EstimationError, PradeError
+from prade.core.errors import DataError, PradeError
 from prade.data.public.joint import encode
 from prade.data.public.public import Public
 from prade.data.read.files import schema_of
@@ -89,19 +89,6 @@ YEARS = {**GROUPS, "YEAR": range(len(GROUPS["STATE"]))}
 
 
 @pytest.mark.parametrize(
-    ("levels", "expected"),
-    [
-        ("STATE", [(), ("STATE",)]),
-        (["STATE"], [(), ("STATE",)]),
-        (["STATE", ("PUMA", "YEAR")], [("STATE",), ("STATE", "PUMA", "YEAR")]),
-    ],
-)
-def test_the_first_level_is_everybody_where_the_task_has_one_level(public, levels, expected):
-    plan = Algorithm2().plan(Task("survey", SCHEMA, 1, None, levels, YEARS), public)
-    assert [level.by for level in plan.levels] == expected
-
-
-@pytest.mark.parametrize(
     ("terms", "words"),
     [
         ({"budget": Budget.zcdp(1)}, "pure budget"),
@@ -167,27 +154,6 @@ def test_the_estimates_are_those_of_algorithm_2(public, seed):
         assert each.estimate.report.settings["steps"] == 2 * len(LOWER)
 
 
-def test_the_projection_can_be_the_one_of_least_kl(public):
-    release = noisy(make(public), 3)
-    one, other = (
-        [each.estimate for each in Algorithm2(projection=kind).estimates(release, public, 0)]
-        for kind in ("euclidean", "least-kl")
-    )
-    assert [each.report.settings["projection"] for each in one + other] == ["euclidean"] * 4 + ["least-kl"] * 4
-    assert not np.allclose(one[0].weights, other[0].weights)
-
-
-def test_rows_by_seed(public):
-    release = noisy(make(public), 4, {(1, 0): 30, (1, 1): 50, (1, 2): 70, (1, 3): 90})
-    coded, group = Algorithm2().rows(release, public, seed=1)
-    assert np.bincount(group).tolist() == [30, 50, 70, 90]
-    assert (len(coded), coded.columns) == (240, ("a", "b", "c"))
-    again, _ = Algorithm2().rows(release, public, seed=1, threads=2)
-    other, _ = Algorithm2().rows(release, public, seed=2)
-    assert all((again.codes[name] == coded.codes[name]).all() for name in "abc")
-    assert not all((other.codes[name] == coded.codes[name]).all() for name in "abc")
-
-
 def test_a_total_that_is_not_positive_gives_no_rows_and_stops_nothing(public):
     release = noisy(make(public), 6, {(0, 0): -20, (1, 0): 0, (1, 1): -7, (1, 2): 1, (1, 3): 40})
     found = list(Algorithm2().estimates(release, public, 0))
@@ -216,25 +182,6 @@ def test_rows_are_drawn_independently():
     zeros = np.bincount(group, coded.codes["c"] == 0, n)
     assert abs(zeros.mean() - 50) < 5 * 5 / np.sqrt(n)
     assert 0.7 < zeros.var() / 25 < 1.3  # five standard errors are 0.35
-
-
-def test_a_release_of_another_kind_is_refused(public):
-    def release(*levels):
-        plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(), levels, GROUPS)
-        return noisy(plan, 0)
-
-    without_total = release(Level("STATE", Ask(UPPER), 0), Level("PUMA", Ask(LOWER), 1))
-    with pytest.raises(EstimationError, match="STATE has no measured number of rows"):
-        list(Algorithm2().estimates(without_total, public, 0))
-    without_parts = release(Level("STATE", (), 1), Level("PUMA", Ask(LOWER), 1))
-    with pytest.raises(EstimationError, match="STATE has no measured parts"):
-        list(Algorithm2().estimates(without_parts, public, 0))
-
-
-@pytest.mark.parametrize("seed", [-1, True])
-def test_a_seed_is_a_whole_number(public, seed):
-    with pytest.raises(EstimationError, match="seed is"):
-        Algorithm2().rows(noisy(make(public), 0), public, seed)
 
 
 @pytest.fixture(scope="module")

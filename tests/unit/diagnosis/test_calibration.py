@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prade.diagnosis.null import Moments, Tail, lowest_allowed, of_the_family, smallest
+from prade.diagnosis.null import Moments, Tail, of_the_family, smallest
 
 
 def test_a_family_of_draws_has_as_many_alarms_as_its_rate():
@@ -33,9 +33,3 @@ def test_limits_are_the_statistics_of_a_chance():
     assert tail.chances(tail.limits(0.01)) == pytest.approx(np.full((2, 2), 0.01))
     without_noise = Tail.of(np.zeros((2, 2)), np.zeros((2, 2)), 2)
     assert (without_noise.chances(np.zeros((2, 2))) >= 1).all()
-
-
-@pytest.mark.parametrize(("draws", "place"), [(39, 2), (99, 5), (10, 0)])
-def test_the_lowest_allowed_is_a_rank(draws, place):
-    values = np.arange(1, draws + 1) / draws
-    assert lowest_allowed(values, 0.05) == (values[place - 1] if place else 0.0)

@@ -46,11 +46,3 @@ def test_a_column_is_the_most_precise_mean_of_all_its_tables():
     variances = np.array([2 * of_state, 2 * of_total, 4 * of_pairs, 12 * of_pairs, 8 * of_age])
     assert rows[0] == pytest.approx((totals / variances).sum() / (1 / variances).sum())
     assert answers.rows_variance[0] == pytest.approx(1 / (1 / variances).sum())
-
-
-def test_the_answers_of_a_level_are_linear_in_the_counts():
-    answers = LevelAnswers(PLAN, PLAN.groupings[1], 1)
-    one, other = side_by_side(counts(1)), side_by_side(counts(2))
-    together = answers.of([a + 2 * b for a, b in zip(one, other, strict=True)])
-    for found, a, b in zip(together, answers.of(one), answers.of(other), strict=True):
-        np.testing.assert_allclose(found, a + 2 * b)

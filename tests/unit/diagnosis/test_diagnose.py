@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prade import Budget, Level, PradeError, Release, Workload
+from prade import Budget, Level, PradeError, Release
 from prade.diagnosis.diagnose import NOTHING, diagnosed
 from worlds.drift import PLACES, SCHEMA, SIZES, World, moved
 from worlds.plans import plan_of
@@ -67,24 +67,6 @@ def test_a_design_effect_explains_more(world):
     assert plain.levels[-1].wrong.sum() > clustered.levels[-1].wrong.sum() == 0
     with pytest.raises(PradeError, match=r"design_effect is 0\.5; give 1 for independent rows, or a larger number"):
         diagnosed(world.plan, world.answers(), world.public, design_effect=0.5)
-
-
-def test_a_group_without_rows_has_no_distance(world):
-    world = World(6, Budget.pure(1))
-    world.sizes[4] = 0
-    last = world.diagnosis().levels[-1]
-    assert np.isnan(last.distance[4]).all()
-    assert not last.wrong[4].any()
-    assert np.isfinite(last.column_distance).all()
-
-
-def test_columns_that_were_not_measured_are_named(world):
-    level = Level(["STATE", "PLACE"], Workload.marginals(SCHEMA, ["TEN", ("TEN", "SEX")]))
-    plan = plan_of(SCHEMA, level, groups=world.plan.groups)
-    counts = [[np.zeros((PLACES, part.n_cells), np.int64) for part in each.parts] for each in plan.questions]
-    found = diagnosed(plan, counts, world.public)
-    assert found.untested == ("AGE", "RARE")
-    assert "nothing is known about 2 columns: AGE, RARE." in found.remarks()[-1]
 
 
 def test_numbers_of_rows_alone_say_nothing(world):

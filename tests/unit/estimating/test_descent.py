@@ -144,18 +144,6 @@ def test_three_levels_hand_on():
         assert joint[0, 1] + joint[1, 0] + joint[2, 1] > 0.2
 
 
-@pytest.mark.parametrize(("estimator", "name"), [("ide", "IDE"), ("two-stage", "TwoStage")])
-def test_the_papers_estimators_take_the_counts_as_they_are(estimator, name):
-    table = rows_of(7, rows=2000)
-    plan = survey(Level("STATE", AB), Level("PLACE", AB), budget=Budget.pure(200))
-    release = release_of(plan, table, 4)
-    for each in estimated(release, PUBLIC, Settings(estimator=estimator)):
-        assert each.estimate.report.estimator == name
-        assert each.estimate.weights.sum() == pytest.approx(1.0)
-        noisy = release.noisy[-1][0][each.group] / each.total
-        np.testing.assert_allclose(each.estimate.project(["A", "B"]).ravel(), noisy, atol=0.05)
-
-
 # ---------------------------------------------------------------- never worse than the prior
 
 COLUMNS = ("AGE", "SEX", "EDUC", "MARITAL", "TENURE")

@@ -111,12 +111,6 @@ def test_answers_that_cannot_be_used_leave_the_prior():
     np.testing.assert_allclose(Estimates.of(release, public, Settings(unseen=False)).weights(0, 0), 1 / 3)
 
 
-def test_progress_is_told():
-    told = []
-    Estimates.of(RELEASE, PUBLIC, execution=Execution(progress=lambda _, done, number: told.append((done, number))))
-    assert told == [(done, 8) for done in range(1, 9)]
-
-
 # ---------------------------------------------------------------- questions
 
 

@@ -55,22 +55,6 @@ def test_cell_multiplier_is_the_best_for_every_variance(variance):
         assert best == pytest.approx(best_by_root_finding(level, mass, y, variance, old, -300.0, 300.0), abs=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("mass", "y", "variance", "expected"),
-    [
-        (0.0, 0.3, 0.0, 4.0),  # nobody lives here, and somebody is missing
-        (0.0, -0.3, 0.0, -4.0),
-        (0.0, 0.0, 0.0, 0.5),  # nothing to decide: stays
-        (0.5, 0.0, 0.0, -4.0),  # an answer of zero empties its cell as far as allowed
-        (0.5, -1.0, 0.0, -4.0),
-        (0.0, 0.3, 0.1, 3.0),  # the Gaussian term alone: y / variance
-        (0.0, 3.0, 0.1, 4.0),
-    ],
-)
-def test_cell_multiplier_edge_cases(mass, y, variance, expected):
-    assert block_step.cell_multiplier(0.0, mass, y, variance, 0.5, -4.0, 4.0) == pytest.approx(expected, abs=1e-15)
-
-
 def block_problem(seed):
     """Masses, answers and bounds of one part: Laplace, Gaussian and exact cells mixed, empty cells, partial parts."""
     generator = np.random.default_rng(seed)

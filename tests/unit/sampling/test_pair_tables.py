@@ -26,16 +26,6 @@ def prior():
     return Prior(SCHEMA, codes, rng.gamma(0.5, size=3_000))
 
 
-@pytest.mark.parametrize("room", [6 * 3000 + 15 * 3000**2, 10**6, 100])
-def test_tables_have_as_many_cells_as_there_is_room_for(room):
-    generator = np.random.default_rng(0)
-    schema = Schema.from_mbi({f"c{k}": 3000 for k in range(6)})
-    table = PairTables(schema, {name: generator.integers(0, 3000, 50) for name in schema.coded}, room=room)
-    most = int(table.sizes.max())
-    assert table.cells == 6 * most + 15 * most**2 <= room
-    assert most == 3000 or 6 * (most + 1) + 15 * (most + 1) ** 2 > room
-
-
 def test_every_cell_of_every_table_has_a_place_of_its_own(prior):
     """The flat tables hold what `project` says, table after table; more rows than a block has add up to as much."""
     table = PairTables(SCHEMA, prior.codes)
@@ -48,21 +38,6 @@ def test_every_cell_of_every_table_has_a_place_of_its_own(prior):
         mass = table.masses(rows, np.tile(prior.weights / times, times))
         assert np.allclose(np.sort(mass), np.sort(np.concatenate([each.ravel() for each in rebuilt])))
     assert np.array_equal(table.coded(rows), np.tile(table.coded(np.arange(3_000)), (9, 1)))
-
-
-def test_a_table_that_is_met_first_is_there_again_with_the_same_counts(prior):
-    once = PairTables(SCHEMA, prior.codes)
-    again = PairTables(SCHEMA, prior.codes, [("a", "b"), ("a", "b"), ("c", "c")])
-    assert again.cells == once.cells + 25 + 25 + 25
-    rows = np.arange(100)
-    masses = again.masses(rows, np.ones(100))
-    both = np.bincount(prior.codes["a"][rows] * 5 + prior.codes["b"][rows], minlength=25)
-    assert masses.sum() == once.masses(rows, np.ones(100)).sum() + 300
-    found, before = (np.bincount(each.astype(int)) for each in (masses, once.masses(rows, np.ones(100))))
-    more = 2 * np.bincount(both, minlength=len(found))  # the table of a and b is there two more times, that of c once
-    more += np.bincount(np.bincount(prior.codes["c"][rows], minlength=5), minlength=len(found))
-    more[0] += 20  # cells of c with another value of c
-    assert np.array_equal(found, before + more)
 
 
 def errors(prior, first):

@@ -8,7 +8,6 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -17,11 +16,11 @@ import prade
 from prade import Column, DataError, Level, Release, Schema, Workload
 from prade.core.execution import Execution
 from prade.data.public.table import PublicTable
-from prade.data.read.files import copied_share, folder_name, parts_of, schema_of
+from prade.data.read.files import parts_of, schema_of
 from prade.data.read.tables import read_table, write_table
 from prade.pipeline import sample, write_sample
 from prade.release.derived_files import KEPT_ROWS, check_kept, is_kept, kept_rows
-from prade.sampling.row_files import Output, folders_of, write_drawn_rows
+from prade.sampling.row_files import Output, write_drawn_rows
 from prade.sampling.table import seed_of
 from worlds.commands import call
 from worlds.plans import plan_of
@@ -122,19 +121,6 @@ def test_pandas_polars_arrow_and_duckdb_read_the_types_of_the_public_file(place,
     assert duckdb.sql(counted).fetchall() == [(state, len(each), each.min()) for state, each in ages.items()]
 
 
-def test_seed_and_copies_are_noted_in_every_part_and_for_the_whole(data_set):
-    for path in parts_of(data_set):
-        assert seed_of(pq.read_schema(path)) == 3
-        assert copied_share(pq.read_schema(path)) == 1.0
-    table = pq.read_table(parts_of(data_set)[0])
-    pq.write_table(
-        table.replace_schema_metadata({**table.schema.metadata, b"prade:copied": b"0.5"}), parts_of(data_set)[0]
-    )
-    rows = [pq.read_metadata(path).num_rows for path in parts_of(data_set)]
-    expected = (round(rows[0] / 2) + sum(rows[1:])) / sum(rows)
-    assert copied_share(schema_of(data_set)) == expected == copied_share(read_table(data_set).schema)
-
-
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
 def test_csv_files_are_written_in_batches_too(place, name):
     written(place, Output(place.parent / name))
@@ -150,23 +136,6 @@ def test_the_number_of_rows_decides_the_form_in_the_releases_folder(place):
     write_sample(place)
     assert not (place / "synthetic").exists()
     check_kept(Release.load(place), KEPT_ROWS)
-
-
-def test_no_rows_at_all_are_a_data_set_with_columns(place, tmp_path):
-    estimates = prade.estimate(place)
-    empty = estimates.with_totals(np.zeros(len(estimates.totals)))
-    written = write_sample(empty, f"{tmp_path}/empty/")
-    assert written.rows == 0
-    assert read_table(tmp_path / "empty").column_names == read_table(place.parent / "public.parquet").column_names
-    assert copied_share(schema_of(tmp_path / "empty")) == 0.0
-
-
-def test_folders_follow_the_first_level_that_has_groups_and_their_names_are_safe():
-    plan = plan_of(SCHEMA, Level((), ONES), Level("STATE", ONES), Level("PLACE", ONES), groups=GROUPS, budget=2)
-    alone = plan_of(SCHEMA, Level((), ONES), groups=None, budget=2)
-    found = [{name: groups.tolist() for name, groups in folders_of(each).items()} for each in (plan, alone)]
-    assert found == [{"STATE-06": [0, 2, 4], "STATE-17": [1, 3]}, {"": [0]}]
-    assert folder_name("PLACE", "../../etc=a/b") == "PLACE-..%2F..%2Fetc%3Da%2Fb"
 
 
 # ---------------------------------------------------------------- everything reads both forms
@@ -232,7 +201,7 @@ def test_a_crash_leaves_the_earlier_data_set_or_none(place, data_set):
     assert not is_kept(Release.load(place), KEPT_ROWS)  # the record is written last
 
 
-@pytest.mark.parametrize("other", ["notes.txt", "public.parquet", "STATE=06/part-0.parquet"])
+@pytest.mark.parametrize("other", ["notes.txt", "public.parquet"])
 def test_a_folder_with_other_files_is_not_replaced(place, tmp_path, other):
     target = tmp_path / "target" / other
     target.parent.mkdir(parents=True)
@@ -247,29 +216,10 @@ def test_a_folder_with_other_files_is_not_replaced(place, tmp_path, other):
     [
         ("rows.csv", {"partitioned": True}, "name of a file; a data set needs the name of a folder"),
         ("rows/", {"spreadsheet_safe": True}, "spreadsheet-safe is for CSV files only"),
-        (None, {"spreadsheet_safe": True}, "spreadsheet-safe is for CSV files only"),
-        ("rows", {}, "is not a table file"),
         ("{release}", {}, "has other files than a data set"),
-        ("{release}/plan.toml/", {}, "is a file"),
     ],
 )
 def test_forms_that_do_not_go_together_are_refused_before_the_work(home, output, settings, message):
     release = Release.load(home / "release")
     with pytest.raises(DataError, match=message):
         Output.of(release, output and output.format(release=release.path), **settings)
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({}, "is a folder without parquet files"),
-        ({"STATE=06/part-0": 1}, "has a column in the names of its folders"),
-        ({"a": 1, "b": "text"}, "have different columns or types"),
-    ],
-)
-def test_folders_that_are_not_data_sets_are_refused(tmp_path, files, message):
-    for name, value in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        pq.write_table(pa.table({"X": [value]}), tmp_path / f"{name}.parquet")
-    with pytest.raises(DataError, match=message):
-        read_table(tmp_path)

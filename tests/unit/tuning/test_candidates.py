@@ -15,13 +15,9 @@ from prade.data.public.public import Public
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
-from prade.queries.parts import Marginal
 from prade.tuning.candidates import Candidates, Choice, with_least_noise
 from prade.tuning.gain import (
-    StandInLevel,
-    off_by,
     predicted_rest,
-    scaled_to_one_way,
 )
 from prade.tuning.rehearse import Rehearsal
 from worlds.plans import plan_of
@@ -69,21 +65,6 @@ def test_a_choice_adds_up_to_the_whole_budget():
     assert [level.share for level in weighted] == [level.share for level in levels]
     shares = [Fraction(18, 25) * Fraction(root, 1414 + 2449) for root in (1414, 2449)]
     assert [ask.share for ask in weighted[-1].asks] == shares
-
-
-def test_a_choice_gives_target_parts_their_larger_share(data):
-    race, both = (Marginal.of(data.schema, each) for each in (["RACE"], ["RACE", "EMPLOY"]))
-    above = ((Fraction(1, 5), ()),)
-    choice = Choice((("AGE",), ("RACE",)), above, Fraction(0), first=((both,), (race,)), times=Fraction(3))
-    state, place = choice.levels(data.schema, [("STATE",), ("STATE", "PLACE")])
-    assert [(ask.workload.parts, ask.share) for ask in state.asks] == [((both,), Fraction(1, 5))]
-    assert [([part.name for part in ask.workload], ask.share) for ask in place.asks] == [
-        (["AGE"], Fraction(4, 5) / 4),
-        (["RACE"], Fraction(4, 5) * 3 / 4),
-    ]
-    larger = replace(choice, weighted=True).levels(data.schema, [("STATE",), ("STATE", "PLACE")])[1]
-    ratio = larger.asks[1].share / larger.asks[0].share
-    assert float(ratio) == pytest.approx(3 * np.sqrt(race.n_cells / data.schema.size("AGE")), rel=1e-3)
 
 
 def test_a_level_of_everybody_costs_nothing_and_is_no_part_of_the_task(data):
@@ -167,14 +148,3 @@ def test_what_the_last_level_tells_is_not_asked_above(candidates_for):
     assert set(asked_above(candidates, candidates.single[2:])) & set(told)
     few, more = (len(asked_above(candidates_for(epsilon), (("SEX",),))) for epsilon in ("1/100", 100))
     assert few < more
-
-
-def test_a_prior_is_scaled_until_both_one_way_shares_are_the_true_ones(data, rehearsal):
-    """One sweep leaves the shares of the first column off; a pair is then worth what one-way tables tell of it, too."""
-    level = StandInLevel.of(rehearsal.stand_ins[0], ("STATE", "PLACE"))
-    truth, prior = level.shares(data.schema, ("AGE", "EMPLOY"))
-    found = scaled_to_one_way(prior, truth)
-    for axis in (1, 2):
-        np.testing.assert_allclose(found.sum(axis=axis), truth.sum(axis=axis), atol=1e-5)
-    off = off_by([level], data.schema, ("AGE", "EMPLOY"))
-    np.testing.assert_allclose(off, np.mean((truth - found) ** 2, axis=0), rtol=1e-12)

@@ -38,13 +38,6 @@ def test_the_cube_of_smoothed_cells_counts_and_raw_cells_by_the_pass():
     assert few < many < 2 * few  # 4,800 cells, too many for Newton's matrices
 
 
-def test_groups_that_are_not_scored_count_where_answers_are_smoothed():
-    """How groups differ is fitted to all of them, and of raw answers only scored groups are estimated."""
-    many = Groups.of({"STATE": [1, 2] * 100, "PLACE": list(range(200))})
-    assert work("a", "b", "c", groups=many) > 1.1 * work("a", "b", "c")
-    assert work("a", "b", "c", settings=RAW, groups=many) == work("a", "b", "c", settings=RAW)
-
-
 def test_the_safety_net_grows_with_the_effort():
     assert [Effort.of(effort).seconds for effort in (0, 120, 1_000)] == [600, 600, 5_000]
     assert Effort.of(120, 7).seconds == 7

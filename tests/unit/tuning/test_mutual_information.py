@@ -7,11 +7,10 @@ import pytest
 
 from prade import Schema
 from prade.data.public.information import Information
-from prade.data.public.joint import Coded, encode
+from prade.data.public.joint import Coded
 from prade.tuning.mutual_information import (
     cliques,
     independent_columns,
-    maximal_cliques,
     strongest_pairs,
 )
 
@@ -49,20 +48,7 @@ def test_information_is_the_entropies_less_the_joint_entropy():
     assert Information.of(joint, ["z", "x"]).columns == ("z", "x")
 
 
-# ------------------------------------------------------------------ pairs
-
-
 # ------------------------------------------------------------------ cliques
-
-
-def test_a_clique_too_large_is_broken_up_along_its_strongest_pairs():
-    schema = Schema.from_mbi(dict.fromkeys("abcd", 10))
-    information = known("abcd", {"ab": 0.4, "ac": 0.5, "ad": 0.6, "bc": 0.7, "bd": 0.8, "cd": 0.9})
-    pairs = strongest_pairs(information)
-    assert cliques(schema, information, pairs, most_cells=10_000) == [("a", "b", "c", "d")]
-    # c, d first; a and b both bring two new pairs, b (0.7 + 0.8) tells more than a; a's pairs are left, with b or c
-    assert cliques(schema, information, pairs, most_cells=1_000) == [("a", "b"), ("a", "c", "d"), ("b", "c", "d")]
-    assert cliques(schema, information, pairs, most_cells=100) == sorted(combinations("abcd", 2))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -86,18 +72,6 @@ def test_whatever_the_graph(seed, most_cells):
         assert {clique for clique in fits if schema.domain_size(clique) <= most_cells} <= set(found)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9, 1.0])
-def test_maximal_cliques_are_all_there_are(share):
-    """Against every set of vertices."""
-    generator = np.random.default_rng(int(10 * share))
-    for vertices in range(8):
-        edges = {pair for pair in combinations(range(vertices), 2) if generator.random() < share}
-        every = [set(c) for k in range(1, vertices + 1) for c in combinations(range(vertices), k)]
-        full = [clique for clique in every if set(combinations(sorted(clique), 2)) <= edges]
-        largest = sorted(sorted(clique) for clique in full if not any(clique < other for other in full))
-        assert sorted(maximal_cliques(vertices, edges)) == largest
-
-
 # ------------------------------------------------------------------ independent columns
 
 
@@ -112,8 +86,3 @@ def test_what_is_little_depends_on_what_there_is_to_know():
     nats = np.array([[2.0, 0.05, 0.05], [0.05, 0.1, 0.0], [0.05, 0.0, 1.0]])
     # 0.05 nats are half of what there is to know about b, and a twentieth of c
     assert independent_columns(Information(("a", "b", "c"), nats)) == ("a", "c")
-
-
-def test_a_constant_column_is_never_taken():
-    rows = {"a": [0, 0, 0, 0], "b": [0, 1, 0, 1], "c": [0, 0, 1, 1]}
-    assert independent_columns(Information.of(encode(Schema.from_mbi(dict.fromkeys("abc", 2)), rows))) == ("b", "c")

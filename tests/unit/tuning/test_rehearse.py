@@ -12,7 +12,6 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Prior
 from prade.data.public.public import Public
-from prade.estimating.levels.level_smoothing import RowsFromTables
 from prade.examples import census_like
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
@@ -124,25 +123,6 @@ def test_public_rows_stay_or_stand_in(data, public, columns, groups, levels, kin
             assert len(stand_in.groups) == len(known.groups)
 
 
-def test_states_take_turns_where_the_plan_has_other_states(elsewhere):
-    states = set()
-    for stand_in in elsewhere.stand_ins:
-        rows = stand_in.groups.level(LEVELS).values, stand_in.public.groups.values
-        ((played,), (stayed,)) = ({values[0] for values in each} for each in rows)
-        assert played != stayed
-        states.add(played)
-    assert states == {11, 12}
-
-
-def test_last_years_places_are_their_own_when_years_take_turns(data, public, elsewhere):
-    yearly = Public.of(data.schema, data.public, YEARLY)
-    rehearsal = Rehearsal.of(yearly, later(public.groups.values, [2030]), ["STATE", ("PLACE", "YEAR")])
-    for stand_in in rehearsal.stand_ins:
-        assert len({values[2] for values in stand_in.groups.level(YEARLY).values}) == 1
-        assert np.ptp(stand_in.sizes) > 0
-    assert public_error(rehearsal) < public_error(elsewhere)
-
-
 def test_without_levels_single_public_groups_play_the_whole_table(data, public):
     rehearsal = Rehearsal.of(public, None, [])
     assert len(rehearsal.stand_ins) == 2  # the states, which are larger than places
@@ -190,14 +170,6 @@ def test_fresh_groups_have_no_part_in_what_is_worth_asking(many_places):
         found = [StandInLevel.of(each, by, left_out).shares(data.schema, ("AGE",))[0] for each in (stand_in, changed)]
         assert np.array_equal(*found) == same
         assert len(found[0]) == len(stand_in.groups) - len(left_out)
-
-
-def test_stand_ins_stand_for_as_many_people_as_their_weights_say(data):
-    old = np.asarray(data.public["AGE"].to_numpy()) >= 50
-    table = data.public.append_column("W", pa.array(np.where(old, 9.0, 1.0)))
-    public = Public.of(data.schema, table, LEVELS, weight="W")
-    stand_in = Rehearsal.of(public, listed(data.groups), LEVELS).stand_ins[0]
-    assert np.mean(stand_in.codes["AGE"] >= data.schema["AGE"].edges.index(50) + 1) > 1.5 * old.mean()
 
 
 def test_every_row_that_is_used_is_a_public_one_and_used_once(elsewhere, same_places, public):
@@ -259,23 +231,6 @@ def test_noise_has_the_plans_scale_and_is_shared_between_plans_up_to_it(data, el
     assert np.abs(theirs[1] - ratio * mine[0]).max() <= ratio  # both are rounded to whole numbers
 
 
-@pytest.mark.parametrize(
-    ("budget", "noise"),
-    [
-        (Budget.pure(1), None),
-        (Budget.zcdp(1), None),
-        (Budget.approx(1, "1e-9"), None),
-        (Budget.approx(1, "1e-9"), "laplace"),
-    ],
-)
-def test_a_plan_is_rehearsed_with_its_own_law_and_halves_with_less_noise(data, elsewhere, same_places, budget, noise):
-    for rehearsal, groups in ((elsewhere, data.groups), (same_places, data.public)):
-        plan = asking(data, 1, groups=listed(groups), budget=budget, noise=noise)
-        for question, played in zip(plan.questions, rehearsal.release(plan).plan.questions, strict=True):
-            assert played.law == question.law
-            assert float(played.scale / question.scale) == pytest.approx(rehearsal.stand_ins[0].shrink)
-
-
 # ---------------------------------------------------------------------- numbers of rows
 
 
@@ -297,27 +252,6 @@ def test_risk_is_the_tail_of_the_noise_where_groups_differ_much_and_small_where_
     *_, stand_in = one_stand_in(alike)
     assert Rehearsal("other groups", [stand_in], [("a", "b")], bias=250).risk(plan) < 0.02
     assert Rehearsal("other groups", [stand_in], [("a", "b")], bias=None).risk(plan) == 0
-
-
-def test_risk_enters_the_error(data, public):
-    plan = asking(data, "1/10")
-    with_bias, errors = (
-        Rehearsal.of(public, listed(data.groups), LEVELS, bias=bias).errors(plan) for bias in (20, None)
-    )
-    risks = (with_bias - errors) / (2 - errors)  # from (1 - P) error + 2 P
-    assert risks == pytest.approx(np.full(len(risks), risks[0]))
-    assert 0.1 < risks[0] < 1
-
-
-def test_risk_is_that_of_what_tables_say_if_numbers_of_rows_are_not_asked_for():
-    """Gaussian errors of 100 rows beyond 250, of which the tables know nothing: 2 Phi(-2.5)."""
-    schema, groups, stand_in = one_stand_in(np.linspace(10_000, 1_000_000, 400))  # nothing to be drawn together
-    rehearsal = Rehearsal("other groups", [stand_in], [("a", "b")], bias=250)
-    level = Level("G", Ask(Workload.marginals(schema, ["a"])))
-    plan = Plan("x", schema, Budget.pure("1/100"), Unit(1), [level], groups)
-    there = np.bincount(stand_in.group, minlength=400)
-    told = RowsFromTables(there + 100.0 * np.tile([1.0, -1.0], 200), np.full(400, 1.0))
-    assert rehearsal.risk(plan, from_tables=told) == pytest.approx(0.0124, abs=0.002)
 
 
 def test_errors_of_halves_are_scaled_back(data, same_places):

@@ -11,7 +11,7 @@ import pytest
 from prade import Task
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
-from prade.tuning.candidates import Choice, laws_within
+from prade.tuning.candidates import Choice
 from prade.tuning.effort import Effort
 from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.search import Draws, Search
@@ -35,25 +35,6 @@ def search_of(errors, *, groups=16, tables=1, effort=1e6, work=lambda draw: 1.0,
 def one_each(**choices):
     """Candidates with a ladder for each choice."""
     return SimpleNamespace(ladders=lambda best: iter([iter([each]) for each in choices.items()]))
-
-
-def test_the_expected_error_comes_from_groups_that_chose_nothing_and_its_precision_from_tables():
-    """Two tables of four groups: two choose the plan, the others give the expected error, and are worse."""
-
-    def errors(draw):
-        generator = np.random.default_rng([draw.seed, draw.stand_in])
-        return (0.3 if draw.fresh else 0.2) + 0.1 * draw.stand_in + 0.01 * generator.random(2)
-
-    def public_errors(stand_in, *, fresh=False):
-        return np.full(2, 0.5 if fresh else 0.9)
-
-    expected, worthwhile = search_of(errors, groups=2, tables=2, apart=True, public_errors=public_errors).expected()
-    assert worthwhile
-    assert 0.35 < expected.error < 0.361  # the mean of 0.3 and 0.4, and noise of up to 0.01
-    assert expected.prior == 0.5
-    # tables are 0.1 apart: s = 0.1 / sqrt(2), and with one degree of freedom t = 1.84
-    assert expected.spread == pytest.approx(1.84 * 0.1 / 2**0.5 * 1.5**0.5, rel=0.1)
-    assert expected.error_spread == pytest.approx(expected.spread, rel=1e-6)  # the public table's errors are all alike
 
 
 FEW, MUCH = np.array([[0.02, 0.03, 0.04]]), np.array([[0.3, 0.31, 0.32]])
@@ -112,21 +93,6 @@ def test_a_trial_that_takes_too_much_is_not_begun(effort, draws, stand_ins):
     assert search.climb(one_each(heavy=heavy)) == (draws == 4)
     assert sum(played) == draws
     assert search.best == (heavy if draws == 4 else START)
-
-
-def test_a_heavy_candidate_does_not_end_the_search():
-    """With effort 100: one choice takes 30 a draw, of which there are four; those after it are tried."""
-    start, pairs, heavy, light = (replace(START, total=Fraction(k, 5)) for k in range(4))
-    gain = {start: 0.0, pairs: 0.1, heavy: 0.3, light: 0.2}
-
-    def work(draw):
-        return 30.0 if draw.choice == heavy else 1.0
-
-    search = search_of(lambda draw: 0.5 - gain[draw.choice] + np.linspace(0, 0.001, 2), groups=2, effort=100, work=work)
-    assert not search.climb(one_each(pairs=pairs, heavy=heavy, light=light))
-    assert [trial.what for trial in search.trials if trial.kept] == ["start", "pairs", "light"]
-    assert search.best == light
-    assert search.draws.done == 12
 
 
 @pytest.mark.parametrize(("effort", "outcome"), [(1_000, "good"), (10, "lucky")])
@@ -200,7 +166,7 @@ def test_both_laws_together_do_no_more_work_than_they_may_and_the_first_as_much_
     tuner = tuner_of(lambda law, tables: 0.15 if law == "laplace" else 0.16)
     shortest = tuner.tune(Budget.pure(4), Effort.of(0)).effort
     ended = set()
-    for effort in (*range(12, 120, 24), 200, 400):
+    for effort in (12, 36, 84, 400):
         both, pure = tuner.tune(APPROX, Effort.of(effort, searches=2)), tuner.tune(Budget.pure(4), Effort.of(effort))
         assert both.effort <= max(2 * effort, shortest)
         assert both.plan.law == "laplace"
@@ -209,33 +175,3 @@ def test_both_laws_together_do_no_more_work_than_they_may_and_the_first_as_much_
         assert pure.finished or not both.finished
         ended.add((pure.finished, both.finished))
     assert ended >= {(False, False), (True, True)}
-
-
-@pytest.mark.parametrize("started", ["laplace", None])
-def test_a_law_that_was_not_searched_is_not_finished(tuner_of, started):
-    """The search starts from what was best at another budget, and the other law is better, but not its first choice."""
-    tuner = tuner_of(lambda law, tables: 0.15 if law == started else 0.151 if tables == 3 else 0.1)
-    start = tuner.candidates.simplest(law=started)
-    assert len(start.parts) == 3
-    for effort in range(10, 300, 40):
-        tuned = tuner.tune(APPROX, Effort.of(effort), start)
-        assert not tuned.finished or tuned.expected.error == pytest.approx(0.105, abs=1e-3)
-    assert tuned.finished
-
-
-def test_a_start_has_a_share_for_totals_that_suits_its_law(few):
-    budget = Budget.approx("1/20", "1e-9")
-    tuner = Tuner(Task("people", few.schema, budget, Unit(1), LEVELS, few.groups), few.public)
-    starts = [tuner.candidates.simplest(law=law) for law in laws_within(budget)]
-    assert starts[0].total < starts[1].total
-    seen = []
-
-    def errors(draw):
-        seen.append(draw.choice)
-        return np.full(len(tuner.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh)), 0.1)
-
-    tuner.draws = lambda: Draws(partial(map, errors), lambda draw: 1.0)
-    for start in starts:
-        seen.clear()
-        tuner.tune(budget, Effort.of(0), replace(start, total=Fraction(0)))
-        assert next(each for each in seen if each.law == start.law).total == start.total

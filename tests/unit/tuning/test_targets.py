@@ -11,7 +11,7 @@ from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
 from prade.tuning.effort import Effort
-from prade.tuning.rehearse import Rehearsal, mean_of
+from prade.tuning.rehearse import Rehearsal
 from prade.tuning.target_errors import REST, WantedErrors
 from prade.tuning.tune import Tuner
 
@@ -60,18 +60,6 @@ def test_the_public_table_has_the_error_one_and_each_level_counts_by_its_weight(
     distances, wanted = rehearsal.both_errors(plan, stand_in=1)
     expected = (wanted / scales @ weights + REST * distances / distance) / (1 + REST)
     assert rehearsal.errors(plan, stand_in=1) == pytest.approx(expected)
-
-
-def test_a_predicate_is_a_table_of_two_cells(rehearsal):
-    """Against true rows and public rows looked at one by one, in one group of a stand-in."""
-    stand_in, group = rehearsal.stand_ins[0], 1
-    rows, public = stand_in.group == group, stand_in.public.prior
-    both = [({name: code[rows] for name, code in stand_in.codes.items()}, np.ones(rows.sum()))]
-    both.append((public.codes, public.weights))
-    at, sex = public.schema["AGE"].cell_texts().index("[65, 70)"), public.schema["SEX"].values.index(1)
-    old = [np.average((codes["AGE"] >= at) & (codes["SEX"] == sex), weights=weights) for codes, weights in both]
-    errors = rehearsal.targets[0].public_errors(range(group, group + 1))[0]
-    assert errors[4] == pytest.approx(2 * abs(old[0] - old[1]))
 
 
 def test_means_and_quantiles_of_known_shares(data):
@@ -148,9 +136,3 @@ def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
     assert [(each.what, each.by) for each in said] == [("RACE x EMPLOY", "STATE"), ("RACE x EMPLOY", "STATE+PLACE")]
     assert all(each.error < each.prior for each in said)
     assert targeted.plan.task.targets == task_of(data, Target(["RACE x EMPLOY"], by=LEVELS)).targets
-
-
-def test_trials_are_compared_by_what_the_targets_name(tuned):
-    assert tuned[1].trials[0].error == pytest.approx(mean_of([np.array([tuned[1].trials[0].best])]))
-    assert any("target" in trial.what for trial in tuned[1].trials)
-    assert not any("target" in trial.what for trial in tuned[0].trials)

@@ -5,15 +5,11 @@ from itertools import combinations, takewhile
 import pytest
 
 from prade import Task
-from prade.core.errors import DataError, PradeError
 from prade.core.execution import Execution
-from prade.data.declare.schema import Schema
 from prade.planning.plan import Plan
-from prade.planning.questions import Level
-from prade.planning.settings import Expected, Settings
+from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
-from prade.queries.workload import Workload
 from prade.tuning.candidates import laws_within
 from prade.tuning.effort import Effort
 from prade.tuning.tune import ONE_TABLE, OWN_ALONE, SAME_GROUPS, Tuner, tune
@@ -78,15 +74,6 @@ def test_no_effort_or_time_is_the_simplest_plan(few, limit, why):
     assert told[-1] == ("rehearsing", 1, 1)  # the bar ends at 100 %
 
 
-def test_progress_says_how_much_of_the_effort_is_done(few):
-    told = []
-    found = tuned_for(few, 5, effort=0.5, progress=lambda what, done, whole: told.append((done, whole)))
-    done = [each for each, _ in told[:-1]]
-    assert {whole for _, whole in told[:-1]} == {0.5}
-    assert done == sorted(done)
-    assert 0 < done[0] < done[-1] <= found.effort <= 0.5
-
-
 @pytest.mark.parametrize("budget", [Budget.zcdp(1), Budget.approx(1, "1e-6")], ids=str)
 def test_everybody_as_one_group_and_other_budgets(few, budget):
     """The schema's group columns tell public groups apart; without any, nothing says how far private rows differ."""
@@ -96,13 +83,6 @@ def test_everybody_as_one_group_and_other_budgets(few, budget):
     found = tune(Task("x", few.schema.select(few.schema.coded), budget, Unit(2)), few.public, effort=0)
     assert "not rehearsed" in found.plan.advice
     assert ONE_TABLE in found.plan.advice
-
-
-@pytest.mark.parametrize("name", ["effort", "seconds"])
-def test_effort_and_seconds_are_checked(name):
-    for wrong in (-1, "long", float("nan"), True):
-        with pytest.raises(PradeError, match=f"{name} is"):
-            Effort.of(**{name: wrong})
 
 
 def test_within_epsilon_and_delta_the_first_search_is_that_of_pure_epsilon(few):
@@ -131,29 +111,3 @@ def test_a_large_table_is_asked_all_tables_of_several_columns_and_they_pay(data,
     if columns == 4:
         assert found.settings.extra > 0
         assert found.expected.error < 0.001 < found.expected.prior / 100
-
-
-def test_own_is_a_candidate_where_public_rows_of_the_same_places_are(few):
-    groups = few.public.select(["PLACE"]).group_by("PLACE").aggregate([])
-    found = tuned(Task("x", few.schema, 5, levels=["PLACE"], groups=groups), few)
-    assert any(trial.what.startswith("own") for trial in found.trials)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('posterior = "laplace"\n', "", "settings: .*missing required field `posterior`"),  # all or none
-        ("n0 = 3.0", 'n0 = "3"', "settings: Expected `float`, got `str`"),
-        ('posterior = "laplace"', 'posterior = "cubic"', "settings: Invalid enum value 'cubic'"),
-        ("support = 200000", "support = -1", "settings: support is -1: give a number of public rows"),
-        ("spread = 0.01", "", "expected: .*missing required field `spread`"),
-        ("[expected]", "[[expected]]", r"Expected `object \| null`, got `array` - at `\$\.expected`"),
-    ],
-)
-def test_an_edit_of_settings_gone_wrong_is_answered(old, new, message):
-    schema = Schema.from_mbi({"a": 2, "b": 3})
-    what = "x", schema, Budget.pure(1), Unit(1), [Level((), Workload.marginals(schema, ["a"]))]
-    text = Plan(*what, settings=Settings(n0=3.0), expected=Expected(0.2, 0.01, 0.3)).to_toml()
-    assert old in text
-    with pytest.raises((PradeError, DataError), match=message):
-        Plan.from_toml(text.replace(old, new, 1))

@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prade import Task, Unit, explore, plan
+from prade import Task, Unit
 from prade.core.execution import Execution, WorkersError
 from prade.tuning.candidates import Choice
 from prade.tuning.effort import Effort
-from prade.tuning.search import Draw, Draws
+from prade.tuning.search import Draw
 from prade.tuning.tune import OnWorkers, Stage, Tuner
 
 LEVELS = ["STATE", "PLACE"]
@@ -84,15 +84,6 @@ def test_dask_finds_the_same_though_a_worker_is_killed_in_the_middle(task, small
     killer.join()
 
 
-def test_plan_and_explore_take_an_executor(task, small, processes):
-    """The effort ends the search before its end, at the same place with and without workers."""
-    made = plan(task, small.public, effort=0.4, execution=Execution(1, processes))
-    assert "Not every candidate was tried with effort 0.4" in made.expected.advice
-    assert made.to_toml() == plan(task, small.public, effort=0.4).to_toml()
-    (explored,) = explore(task, small.public, [5], effort=0.4, execution=Execution(1, processes)).plans
-    assert explored.to_toml() == made.to_toml()
-
-
 class Noted(Executor):
     """Another machine: what it is sent is a copy, whose size is noted."""
 
@@ -126,22 +117,3 @@ def test_a_pool_that_dies_is_an_error_in_words(task, small):
     workers.stage = Deadly(workers.stage.rehearsal, task)
     with pool, pytest.raises(WorkersError, match="the workers have stopped"):
         workers.errors([DRAW])
-
-
-def test_what_is_expected_fills_the_workers_and_each_draw_is_made_and_counted_once():
-    batches = []
-
-    def rehearsed(draws):
-        batches.append([draw.seed for draw in draws])
-        return [np.array([float(draw.seed)]) for draw in draws]
-
-    def draw(seed):
-        return replace(DRAW, seed=seed)
-
-    draws = Draws(rehearsed, lambda draw: 10.0 + draw.seed, lambda: 3)
-    draws.expected = (draw(seed) for seed in (1, 0, 2, 3))
-    assert [draws.errors(draw(seed))[0] for seed in (0, 1, 1, 2, 4)] == [0, 1, 1, 2, 4]
-    draws.make([draw(4), draw(5), draw(5)])
-    assert batches == [[0, 1, 2], [4, 3], [5]]
-    assert draws.done == 10 + 11 + 12 + 14
-    assert draws.work([draw(0), draw(5)]) == 15
