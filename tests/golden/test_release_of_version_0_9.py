@@ -1,8 +1,8 @@
 """A release that version 0.9 made still loads, is the same release, and gives the same estimates and rows.
 
-The people are invented; version 0.9.0 (commit 12f3de0) made the folder. Its noise cannot be drawn again; everything that
-follows from it is worked out again and compared with what version 0.9 wrote: rows exactly, numbers up to the rounding
-of another processor.
+The people are invented; version 0.9.0 (commit 12f3de0) made the folder. Its noise cannot be drawn again; everything
+that follows from it is worked out again and compared with what version 0.9 wrote: rows exactly, numbers up to the
+rounding of another processor.
 """
 
 import shutil

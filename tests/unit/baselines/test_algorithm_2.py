@@ -1,7 +1,6 @@
 """The paper's system: shares and scales by hand, estimates against Algorithm 2 written out, independent draws."""
 
 import json
-import shutil
 from contextlib import chdir
 from fractions import Fraction
 from pathlib import Path
@@ -232,7 +231,7 @@ def test_the_command_line_makes_the_same_rows_through_the_same_door(run, files):
     assert said["synthetic"]["rows"] == rows.num_rows
 
 
-def test_a_release_says_by_whom_its_rows_were_drawn(run, files, tmp_path):
+def test_a_release_says_by_whom_its_rows_were_drawn(run, files):
     folder, said = run
     assert (said["method"], said["report"]) == ("algorithm-2", None)
     assert method_of(schema_of(folder / "release" / "synthetic.parquet")) == "Algorithm 2"
@@ -240,12 +239,8 @@ def test_a_release_says_by_whom_its_rows_were_drawn(run, files, tmp_path):
     again = synthesized(files, folder, "--epsilon", "4", "--method", "algorithm-2", "--seed", "7")
     assert "nothing was spent" in again.stdout
     assert again.stdout.endswith("by Algorithm 2 of the paper, not by prade's own method, so there is no report\n")
-    own = shutil.copytree(folder / "release", tmp_path / "release")
     with pytest.raises(DataError, match="were drawn by Algorithm 2, and the report is about prade's own"):
-        prade.report(own)
-    prade.pipeline.write_sample(own, None, files / "public.parquet")
-    assert method_of(schema_of(own / "synthetic.parquet")) is None
-    prade.report(own)
+        prade.report(folder / "release")
 
 
 @pytest.mark.parametrize(
