@@ -81,30 +81,3 @@ print(kills, kept)
     )
     assert kills >= 6
     assert kept < kills
-
-
-def test_killed_at_every_group(drive: Drive) -> None:
-    """SIGKILL when a group has been estimated, and when its rows have been drawn: 8 and 6 of them."""
-    kills, kept = drive(
-        WORLD
-        + """
-def work(where, number):
-    told = 0
-    def progress(*news):
-        nonlocal told
-        told += 1
-        if told == number:
-            die()
-    sample(where, public, seed=7, execution=Execution(2, progress=progress))
-
-kills = kept = 0
-for number in range(1, 15):
-    where = fresh(f"group-{number}")
-    assert ended(forked(lambda: work(where, number))) == -signal.SIGKILL
-    kept += recovered(where)
-    kills += 1
-assert ended(forked(lambda: work(fresh("through"), 15))) == 0
-print(kills, kept)
-"""
-    )
-    assert (kills, kept) == (14, 6)

@@ -126,19 +126,6 @@ def test_a_part_twice_with_as_little_information_as_once(name, law, factor, seed
     assert law == "laplace" or np.abs(table(stronger) - table(once)).max() > 1e-5
 
 
-@EACH
-@settings(max_examples=7)
-@given(seed=seeds)
-def test_collapsed_or_not(name, seed):
-    _, prior, measured = problem(seed)
-    workload = Workload(SCHEMA, [m.part for m in measured])
-    fit = ESTIMATORS[name].fit
-    whole = fit(prior, measured, TOTAL, layout=Layout(prior, workload, collapse=False))
-    collapsed = fit(prior, measured, TOTAL, layout=Layout(prior, workload))
-    assert_same(name, whole.weights, collapsed.weights)
-    assert collapsed.report.kl == pytest.approx(whole.report.kl, abs=10 * TOLERANCE.get(name, 1e-6))
-
-
 @settings(max_examples=10)
 @given(seed=seeds)
 def test_collapse_where_columns_are_left_out(seed):

@@ -11,12 +11,10 @@ import shutil
 import stat
 import sys
 import tempfile
-import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache
 from io import BufferedIOBase, StringIO
 from itertools import islice
 from os import PathLike
@@ -88,7 +86,6 @@ def replace_folder(path: str | PathLike[str]) -> Iterator[Path]:
 # of one file is in the other. Files without rows, such as the empty files that some exporters write, may be identical.
 
 OPENING = 2**16  # bytes: enough to tell most files apart
-SETTLED = 2 * 10**9  # nanoseconds since the last change, from which on any further change shows in a file's times
 
 Sides = Sequence[Sequence[str]]
 
@@ -167,17 +164,8 @@ def _opening(file: str) -> bytes | None:
 
 
 def content_hash(file: str) -> str:
-    """SHA-256 of a file's content after decompression; a file that has not changed since is not read again."""
-    with _readable(file):
-        status = os.stat(file)
-        changed = max(status.st_mtime_ns, status.st_ctime_ns)
-        read = _content_hash if time.time_ns() - changed > SETTLED else _content_hash.__wrapped__
-        return read(file, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-@lru_cache
-def _content_hash(file: str, *_: int) -> str:
-    with _content(file) as content:
+    """SHA-256 of a file's content after decompression."""
+    with _readable(file), _content(file) as content:
         return sha256_of(content)
 
 

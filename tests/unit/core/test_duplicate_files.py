@@ -3,7 +3,6 @@
 import gzip
 import os
 import shutil
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 
 import prade
 from prade import DataError, Plan, Synthesizer, Unit, Workload
-from prade.core.files import OPENING, content_hash, find_duplicate, refuse_duplicates, sha256_of
+from prade.core.files import OPENING, content_hash, find_duplicate, refuse_duplicates
 from prade.data.public.table import PublicFiles
 from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
@@ -271,19 +270,3 @@ def test_a_release_does_not_take_another_file_for_its_public_one(here, ledger):
     assert len(Synthesizer.load("r", public="there/moved.csv").sample(5, seed=1)) == 5
     (here / "there" / "moved.csv.gz").write_bytes(gzip.compress((here / "there" / "moved.csv").read_bytes()))
     assert len(Synthesizer.load("r", public="there/moved.csv.gz").sample(5, seed=1)) == 5
-
-
-def test_a_file_is_hashed_again_only_once_it_has_changed(here, monkeypatch):
-    """A file that has just been written may change once more within one tick of the clock, so it is read again."""
-    hashed = []
-    monkeypatch.setattr("prade.core.files.sha256_of", lambda file: hashed.append(file) or sha256_of(file))
-    first = {content_hash("y.csv"), content_hash("y.csv")}
-    assert (len(first), len(hashed)) == (1, 2)
-    later = time.time_ns() + 10**10
-    monkeypatch.setattr("time.time_ns", lambda: later)
-    assert {content_hash("y.csv"), content_hash(str(here / "y.csv")), content_hash("y.csv")} == first
-    assert len(hashed) == 4  # once under each of its names
-    (here / "y.csv").write_bytes(TEXT + b"13\n")
-    os.utime("y.csv", ns=(later, later))
-    monkeypatch.setattr("time.time_ns", lambda: later + 10**10)
-    assert content_hash("y.csv") not in first

@@ -101,6 +101,8 @@ def test_rows_beyond_the_memory_go_to_disk_and_come_back(
         people = PersonRows(RECORD, unit, folders, memory)
         for start in range(0, 3000, 100):
             people.add(rows[start : start + 100])
+        spilled = [(oct(each.stat().st_mode)[-3:], len(list(each.iterdir()))) for each in tmp_path.iterdir()]
+        assert spilled == ([] if memory == 2**30 else [("700", 257)])  # a file for each pile of persons, and the mark
         found = np.concatenate(list(people.within_bounds()))
     assert contents(found) == contents(bounded(rows, unit))
     assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,6 @@ from prade import Column, CsvFile, Schema
 from prade.core.errors import DataError
 from prade.core.files import spill_folder
 from prade.data.public.joint import encode
-from prade.measuring.person_bound import PersonRows
 from prade.measuring.source import count, open_source
 from prade.measuring.streams import without_secrets
 from prade.privacy.protection import Unit
@@ -201,28 +200,6 @@ def test_a_memory_limit_is_a_size(limit, size):
 def test_other_memory_limits_are_refused(limit):
     with pytest.raises(DataError, match="give a size such as 500MB or 1GiB"):
         open_source(ROWS, memory_limit=limit)
-
-
-def test_it_spills_to_a_private_folder_that_goes_away(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    (tmp_path / "temporary").mkdir()
-    rows = 300_000
-    table = pa.table({"AGE": np.arange(rows) % 100, "ID": np.arange(rows) // 2})
-    seen = []
-    spill = PersonRows._spill
-
-    def watched(self, folder):
-        spill(self, folder)
-        seen.append((oct(folder.stat().st_mode)[-3:], len(list(folder.iterdir()))))
-
-    monkeypatch.setattr(PersonRows, "_spill", watched)
-    found = counted(table, SCHEMA["AGE"], None, Unit(1, person_id="ID"), memory_limit="2MiB")
-    assert found.sum() == rows // 2
-    assert len(seen) > 2
-    assert set(seen) == {("700", 257)}  # a file for each pile of persons, and the mark
-    assert list((tmp_path / "temporary").iterdir()) == []
-    assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
 
 
 @pytest.mark.parametrize(
