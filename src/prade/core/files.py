@@ -270,3 +270,29 @@ def _is_spill(handle: int) -> bool:
     folder, mark = os.fstat(handle), os.stat(MARK, dir_fd=handle, follow_symlinks=False)
     alone = stat.S_IMODE(folder.st_mode) == 0o700 and stat.S_ISREG(mark.st_mode)
     return alone and folder.st_uid == mark.st_uid == os.geteuid()
+
+
+# ---------------------------------------------------------------------- paths
+
+
+def paths_of(source: Any) -> list[str] | None:
+    """A path, or a list of paths, as texts; None for anything else."""
+    if isinstance(source, (str, PathLike)):
+        return None if "://" in str(source) else [str(source)]
+    if isinstance(source, Sequence) and source and all(isinstance(each, (str, PathLike)) for each in source):
+        return [str(each) for each in source]
+    return None
+
+
+def found_files(paths: Sequence[str]) -> list[str]:
+    """The files that paths and globs match."""
+    files: list[str] = []
+    for text in paths:
+        path = Path(text)
+        is_pattern = any(mark in text for mark in "*?[") and not path.exists()
+        root = Path(path.anchor) if path.is_absolute() else Path()
+        matches = sorted(map(str, root.glob(str(path.relative_to(path.anchor))))) if is_pattern else [text]
+        if not matches or not all(Path(each).is_file() for each in matches):
+            raise DataError(f"there is no file {text}; check the path")
+        files += matches
+    return files

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.errors import DataError
-from prade.core.files import find_same_content, find_same_file
+from prade.core.files import find_same_content, find_same_file, found_files, paths_of
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.frames import shared_memory
 from prade.measuring.source import Counting, open_source
-from prade.measuring.streams import found_files, paths_of
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget

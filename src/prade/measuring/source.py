@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from prade.core.errors import DataError, PradeError
-from prade.core.files import find_same_file, refuse_duplicates
+from prade.core.files import find_same_file, found_files, paths_of, refuse_duplicates
 from prade.data.declare.column import Column
 from prade.data.declare.groups import Groups
 from prade.data.read.cells import LARGEST_WHOLE
@@ -29,10 +29,8 @@ from prade.measuring.streams import (
     ROWS_PER_BATCH,
     Stream,
     csv_stream,
-    found_files,
     memory_stream,
     parquet_stream,
-    paths_of,
 )
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan

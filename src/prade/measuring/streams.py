@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from os import PathLike
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -185,29 +183,3 @@ def no_table(name: str, tables: Iterable[str], where: str = "the database") -> D
     more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
     listed = f"it has {', '.join(known[:MOST_NAMES])}{more}" if known else "it has none"
     return DataError(f"there is no table {name!r} in {where}{closest(name, known) or '; check its name'}: {listed}")
-
-
-# ---------------------------------------------------------------------- paths
-
-
-def paths_of(source: Any) -> list[str] | None:
-    """A path, or a list of paths, as texts; None for anything else."""
-    if isinstance(source, (str, PathLike)):
-        return None if "://" in str(source) else [str(source)]
-    if isinstance(source, Sequence) and source and all(isinstance(each, (str, PathLike)) for each in source):
-        return [str(each) for each in source]
-    return None
-
-
-def found_files(paths: Sequence[str]) -> list[str]:
-    """The files that paths and globs match."""
-    files: list[str] = []
-    for text in paths:
-        path = Path(text)
-        is_pattern = any(mark in text for mark in "*?[") and not path.exists()
-        root = Path(path.anchor) if path.is_absolute() else Path()
-        matches = sorted(map(str, root.glob(str(path.relative_to(path.anchor))))) if is_pattern else [text]
-        if not matches or not all(Path(each).is_file() for each in matches):
-            raise DataError(f"there is no file {text}; check the path")
-        files += matches
-    return files

@@ -27,8 +27,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations_with_replacement
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +34,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.core.execution import Execution
+from prade.core.files import found_files, paths_of
 from prade.data.declare.display import group_texts
 from prade.data.public.joint import Coded, encode
 from prade.data.read.csv import format_of
@@ -82,34 +81,18 @@ def true_rows(plan: Plan, source: Any) -> tuple[Side, Ints]:
 
     Every file is coded separately, so a column may have numbers in one and texts in the next, as in measuring.
     """
-    files, form = _files(source), format_of(source)
+    paths, form = paths_of(source), format_of(source)
+    if paths is None and isinstance(source, str):
+        raise DataError(
+            f"the truth is read from files only, but {source.partition('://')[0]}://... is the address of a database: "
+            "give a parquet or CSV file of the rows that were measured, or a glob of such files"
+        )
     sides, numbers = [], []
-    for each in [source] if files is None else [form.file(file) for file in files]:
+    for each in [source] if paths is None else [form.file(file) for file in found_files(paths)]:
         rows = read_table(each, guess=False)
         numbers.append(plan.groups.keyed(rows.column_names, plan.groupings[-1].number).numbers(rows))
         sides.append(Side.of(plan.schema, rows))
     return Side.joined(sides), np.concatenate(numbers)
-
-
-def _files(source: Any) -> list[Path] | None:
-    """The files that `source` names; None if it is a table."""
-    if isinstance(source, (list, tuple)) and source and all(isinstance(each, (str, PathLike)) for each in source):
-        return [file for each in source for file in _files(each) or ()]
-    if not isinstance(source, (str, PathLike)):
-        return None
-    if "://" in str(source):
-        kind = str(source).partition("://")[0]
-        raise DataError(
-            f"the truth is read from files only, but {kind}://... is the address of a database: give a parquet or CSV "
-            "file of the rows that were measured, or a glob of such files"
-        )
-    path = Path(source)
-    if path.exists() or not any(mark in str(path) for mark in "*?["):
-        return [path]
-    matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-    if not matches:
-        raise DataError(f"no file matches {path}; check the path of the truth")
-    return matches
 
 
 def truth_of(

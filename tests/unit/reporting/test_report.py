@@ -266,7 +266,7 @@ def test_the_truth_may_be_several_files(release, folder, tmp_path):
             "duckdb://people.db/secret",
             r"from files only, but duckdb://\.\.\. is the address of a database: give a parquet or CSV file",
         ),
-        ("no-such-*.parquet", r"no file matches no-such-\*\.parquet"),
+        ("no-such-*.parquet", r"there is no file no-such-\*\.parquet"),
         ("no-such.parquet", r"there is no file no-such\.parquet"),
     ],
 )

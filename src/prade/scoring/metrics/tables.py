@@ -13,10 +13,7 @@ from prade.core.arrays import Floats, Ints, distinct_rows
 from prade.data.declare.draft import MOST_ROWS, ordered_pairs
 from prade.scoring.sides import NotAvailable, Side
 
-WORST = 10  # pairs of columns whose correlations differ most
 AXES = 5
-NAMED = 3  # columns that say what an axis is about
-KINDS = "Pearson's correlation of the numbers of two numeric columns, Cramer's V of the two-way table otherwise"
 DEPTH, SHUFFLES, FOLDS, TREES = 5, 5, 5, 60
 FEWEST_ROWS = 50  # of each table: enough for every fold to have some of both
 MOST_CATEGORIES = 255  # that boosted trees take; more are ordered by their code
@@ -81,30 +78,18 @@ def cramers_v(table: Floats) -> float:
 
 
 def correlation_differences(truth: Side, others: Mapping[str, Side | None]) -> dict[str, Any]:
-    """How far the tables' correlations are from the true ones, as a matrix and in a few numbers."""
+    """How far the tables' correlations are from the true ones: the mean and the largest absolute difference."""
     columns, true = truth.columns, correlations(truth)
 
     def compared(side: Side) -> dict[str, Any]:
-        mine = correlations(side)
-        difference = mine - true
+        difference = correlations(side) - true
         pairs = [(a, b) for a, b in combinations(range(len(columns)), 2) if np.isfinite(difference[a, b])]
         if not pairs:
             raise NotAvailable("no pair of columns has two values or more in both tables")
         off = np.abs([difference[pair] for pair in pairs])
-        worst = [
-            {
-                "first": columns[a],
-                "second": columns[b],
-                "kind": "Pearson" if {columns[a], columns[b]} <= set(truth.numbers) else "Cramer's V",
-                "truth": true[a, b],
-                "found": mine[a, b],
-                "difference": difference[a, b],
-            }
-            for a, b in (pairs[k] for k in np.argsort(-off, kind="stable")[:WORST])
-        ]
-        return {"mean": off.mean(), "largest": off.max(), "worst": worst, "matrix": difference}
+        return {"mean": off.mean(), "largest": off.max()}
 
-    return {"columns": columns, "kinds": KINDS, **each(compared, others)}
+    return each(compared, others)
 
 
 # ---------------------------------------------------------------------- principal components
@@ -121,17 +106,12 @@ def principal_components(truth: Side, others: Mapping[str, Side | None]) -> dict
     from scipy.stats import wasserstein_distance
     from sklearn.decomposition import PCA
 
-    blocks = _features(truth, truth)
-    cells = np.concatenate(blocks, axis=1)
+    cells = np.concatenate(_features(truth, truth), axis=1)
     if len(truth) < 2 or not cells.any():
         raise NotAvailable("no column of the truth has more than one value")
     model = PCA(min(AXES, *cells.shape), svd_solver="full").fit(cells)
     real = model.explained_variance_ratio_ > 1e-9
     vectors, shares = model.components_[real], model.explained_variance_ratio_[real]
-    owner = np.repeat(np.array(truth.columns), [block.shape[1] for block in blocks])
-    parts = np.array([[(axis[owner == name] ** 2).sum() for name in truth.columns] for axis in vectors])
-    most = np.array(truth.columns)[np.argsort(-parts, axis=1, kind="stable")[:, :NAMED]].tolist()
-    described = [{"share": share, "columns": names} for share, names in zip(shares, most, strict=True)]
 
     def compared(side: Side) -> dict[str, Any]:
         theirs = np.concatenate(_features(truth, side), axis=1)
@@ -142,7 +122,7 @@ def principal_components(truth: Side, others: Mapping[str, Side | None]) -> dict
             axes.append({"share": share, "shift": shift, "distance": distance})
         return {"distance": np.mean([axis["distance"] for axis in axes]), "axes": axes}
 
-    return {"rows": len(truth), "axes": described, **each(compared, others)}
+    return {"rows": len(truth), "axes": shares, **each(compared, others)}
 
 
 def _features(truth: Side, side: Side) -> list[Floats]:
