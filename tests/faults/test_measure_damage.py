@@ -163,7 +163,7 @@ def test_folders_that_hold_something_else(home: Path) -> None:
         measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger, again=True)
     with pytest.raises(BudgetError, match=r"were written to .*; using them again costs nothing"):
         measure(TOWN_PLAN, IN_TOWNS, home / "elsewhere", ledger)
-    with pytest.raises(DataError, match=r"there is no folder .*nowhere that you can write to; make it first"):
+    with pytest.raises(DataError, match=r"there is no folder .*nowhere; make it first"):
         measure(town_plan("a"), IN_TOWNS, home / "nowhere" / "release", ledger)
     assert len(ledger.entries("people")) == 1
     assert (home / "mine" / "thesis.txt").read_text() == "chapter 1"

@@ -84,7 +84,7 @@ def test_folders_that_may_not_be_written(here: Path) -> None:
     ledgers.mkdir()
     ledger = ledger_for(TOWN_PLAN, ledgers / "budget.ledger", 2)
     measure(town_plan("a"), IN_TOWNS, here / "warm", ledger)  # all modules are loaded as the administrator
-    with not_writable(home), pytest.raises(DataError, match="that you can write to; make it first"):
+    with not_writable(home), pytest.raises(DataError, match="permission to write to"):
         measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger)
     home.chmod(0o777)
     ledger.path.chmod(0o644)

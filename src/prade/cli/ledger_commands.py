@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.main import FILE, as_json, examples, need_folder, prade, remark, result, text_table, wants_json
+from prade.cli.main import FILE, as_json, examples, prade, remark, result, text_table, wants_json
 from prade.cli.options import budget_of, giving, ledger_option, person_id_option, rows_per_person
+from prade.core.files import need_folder
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan

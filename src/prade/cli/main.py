@@ -23,6 +23,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from prade.core.errors import BudgetError, DataError, PradeError, Remark
+from prade.core.files import need_folder
 from prade.core.interrupts import INTERRUPTED, interrupted, second_ends
 from prade.core.version import __version__
 
@@ -190,15 +191,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 # The shell completes it as a file or folder. Click does not check it: the code that opens the file has better error
 # messages, and the argument may also be a database address or a pattern of files.
 FILE = click.Path(readable=False)
-
-
-def need_folder(path: str | os.PathLike[str]) -> None:
-    """Check that `path` can be written, so that a command fails before the work and not after it."""
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise DataError(f"there is no folder {folder}; make it first")
-    if not os.access(folder, os.W_OK):
-        raise DataError(f"you don't have permission to write to {folder}; choose another folder")
 
 
 def need_file(path: str | os.PathLike[str]) -> None:

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
-from prade.cli.main import FILE, as_json, examples, need_file, need_folder, prade, remark, result, wants_json
+from prade.cli.main import FILE, as_json, examples, need_file, prade, remark, result, wants_json
 from prade.cli.options import (
     TUNING,
     Where,
@@ -25,6 +25,7 @@ from prade.cli.options import (
 )
 from prade.cli.plan_commands import facts_of
 from prade.core.errors import DataError
+from prade.core.files import need_folder
 
 if TYPE_CHECKING:
     from prade.data.public.table import PublicTable

@@ -296,3 +296,12 @@ def found_files(paths: Sequence[str]) -> list[str]:
             raise DataError(f"there is no file {text}; check the path")
         files += matches
     return files
+
+
+def need_folder(path: str | PathLike[str]) -> None:
+    """Check that `path` can be written, so that a run fails before the work and not after it."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise DataError(f"there is no folder {folder}; make it first")
+    if not os.access(folder, os.W_OK):
+        raise DataError(f"you don't have permission to write to {folder}; choose another folder")

@@ -39,7 +39,7 @@ import numpy as np
 
 from prade.core.errors import BudgetError, DataError, PradeError, Remedy
 from prade.core.execution import Execution, Progress
-from prade.core.files import locked, new_locked_folder, remove_locked, replace_file
+from prade.core.files import locked, need_folder, new_locked_folder, remove_locked, replace_file
 from prade.core.interrupts import held_back
 from prade.data.read.tables import write_table
 from prade.measuring.noise import add_noise
@@ -190,8 +190,7 @@ def _check(plan: Plan, target: Path, ledger: Ledger, cap: Budget | None, again: 
     if plan.version == 1 and plan.public is not None and plan.public.sha256:
         raise DataError("the plan's hash leaves out its public files, as in version 0.9: make the plan again")
     refuse_weak(plan.budget, weak_protection)
-    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise DataError(f"there is no folder {target.parent} that you can write to; make it first")
+    need_folder(target)
     need_on_record(plan, target, ledger)
     ledger.check(plan.dataset, plan.hash, plan.budget, unit=plan.unit, cap=cap, again=again, folder=target)
     _step("checked")

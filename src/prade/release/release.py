@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from prade.core.arrays import Floats, PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, EstimationError, PradeError, Remark
-from prade.core.files import sha256_of
+from prade.core.files import need_folder, sha256_of
 from prade.data.declare.schema import Schema
 from prade.data.read.files import damage_reported, whole_numbers
 from prade.planning.invariants import not_protected
@@ -418,7 +418,6 @@ def copy_release(release: Release, folder: str | PathLike[str]) -> None:
     target = Path(folder).absolute()
     if target.exists():
         raise DataError(f"{target} already exists, and prade does not overwrite it: give the name of a new folder")
-    if not target.parent.is_dir():
-        raise DataError(f"there is no folder {target.parent} to save in; make it first")
+    need_folder(target)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as unfinished:
         os.replace(shutil.copytree(release.path, Path(unfinished) / target.name), target)

@@ -8,7 +8,6 @@ is not written into the folder that is published, and only its owner can read it
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from os import PathLike
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 from prade.core.errors import DataError
 from prade.core.execution import Execution
-from prade.core.files import replace_file
+from prade.core.files import need_folder, replace_file
 from prade.data.read.files import copied_share, schema_of
 from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.release.derived_files import KEPT_ROWS, check_kept, is_kept, kept_rows
@@ -59,10 +58,7 @@ def write_report(
     target = usual if path is None else Path(path)
     if truth is not None:
         _keep_apart(target, usual)
-    if not target.parent.is_dir():
-        raise DataError(f"there is no folder {target.parent} to write {target.name} in; make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise DataError(f"you don't have permission to write to {target.parent}; choose another folder")
+    need_folder(target)
     data = report_data(source, truth=truth, geojson=geojson, geojson_key=geojson_key, execution=execution)
     with replace_file(target, owner_only=truth is not None) as temporary:
         temporary.write_text(json_of(data) if as_json else report_page(data), encoding="utf-8")

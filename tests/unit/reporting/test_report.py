@@ -456,7 +456,7 @@ def test_a_failure_leaves_the_old_page_and_says_at_once_what_may_not_be_written(
     assert old.read_text() == "old"
     assert list(tmp_path.iterdir()) == [old]
 
-    monkeypatch.setattr("prade.reporting.report.os.access", lambda *_: False)
+    monkeypatch.setattr("prade.core.files.os.access", lambda *_: False)
     monkeypatch.setattr("prade.reporting.report.facts_of", lambda *_, **__: 1 / 0)
     with pytest.raises(DataError, match=r"permission to write to .*; choose another folder"):
         write_report(release, tmp_path / "page.html")
