@@ -171,10 +171,10 @@ ARROW = {
 }
 
 
-def declared(kinds):
+def declared(kinds, names=tuple(COLUMNS)):
     """One schema column for each declaration and type: its name says both."""
     return {
-        f"{name} of {kind}": (Column(f"{name} of {kind}", **COLUMNS[name]), kind) for name in COLUMNS for kind in kinds
+        f"{name} of {kind}": (Column(f"{name} of {kind}", **COLUMNS[name]), kind) for name in names for kind in kinds
     }
 
 
@@ -203,9 +203,9 @@ def counted(source, schema, names):
             return dict(zip(readable, counts, strict=True)), refused
 
 
-def check(source, kinds, cells_of, empty=None):
+def check(source, kinds, cells_of, empty=None, names=tuple(COLUMNS)):
     """Count what can be counted, and see that the rest is refused, also where there are no rows."""
-    columns = declared(kinds)
+    columns = declared(kinds, names)
     schema = Schema([column for column, _ in columns.values()])
     longest = max(len(cells_of(kind)) for kind in kinds)
     found, refused = counted(source, schema, columns)
@@ -226,9 +226,9 @@ def check(source, kinds, cells_of, empty=None):
     return list(refused)
 
 
-def check_database(addresses, kinds):
+def check_database(addresses, kinds, names=tuple(COLUMNS)):
     with open_source(addresses[0]) as rows, open_source(addresses[1]) as empty:
-        refused = check(rows, kinds, kinds.__getitem__, empty)
+        refused = check(rows, kinds, kinds.__getitem__, empty, names)
     assert {"dates of BIGINT", "bins of DATE", "list of TIMESTAMP"} <= set(refused)
 
 
@@ -258,7 +258,9 @@ def test_postgres(postgres_url):
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # its sockets
 def test_spark(spark):
-    columns = declared(SPARK)
+    """Some declarations only: each column that is refused takes two queries."""
+    names = ("bins", "list", "texts", "dates")
+    columns = declared(SPARK, names)
     types = ", ".join(f"`{name}` {kind.removesuffix(' large')}" for name, (_, kind) in columns.items())
     longest = max(map(len, SPARK.values()))
     rows = [
@@ -268,7 +270,7 @@ def test_spark(spark):
     for name, given in (("people_of_all_types", rows), ("nobody_of_all_types", [])):
         frame = spark.session.createDataFrame(given, types)
         frame.write.mode("overwrite").saveAsTable(f"default.{name}")
-    check_database([spark.address(f"{each}_of_all_types") for each in ("people", "nobody")], SPARK)
+    check_database([spark.address(f"{each}_of_all_types") for each in ("people", "nobody")], SPARK, names)
 
 
 def test_sqlite(tmp_path):

@@ -42,8 +42,10 @@ def problem(seed, cells=6, groups=5, *, between=True):
 def penalised(variation, deviations, noise, rows, a, w, usual=EXPECTED_WITHIN):
     s = a * variation.between + w / rows * variation.within
     fit = sum(
-        multivariate_normal(np.zeros(len(y)), s + np.diag(each**2)).logpdf(y)
-        for y, each in zip(deviations, noise, strict=True)
+        multivariate_normal(np.zeros(len(each)), s + np.diag(each**2))
+        .logpdf(deviations[(noise == each).all(axis=1)])
+        .sum()
+        for each in np.unique(noise, axis=0)
     )
     fit -= (np.log(w / usual) / UNSURE) ** 2 / 2
     return fit - (np.log(a / EXPECTED_BETWEEN) / UNSURE) ** 2 / 2 if a else fit

@@ -10,7 +10,7 @@ from prade import Schema, Workload
 from prade.data.public.joint import Coded, Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
-from prade.estimating.posterior_mode import LARGEST, MAP, prior_worth
+from prade.estimating.posterior_mode import DOUBT, LARGEST, MAP, last_likely, prior_worth
 from prade.release.release import Measurement
 
 TOTAL = 2000.0
@@ -75,3 +75,16 @@ def test_where_noise_drowns_the_deviations_the_prior_stays(layout, law):
         estimate = MAP().fit(layout.prior, answers, TOTAL, layout=layout)
         moved.append(np.abs(estimate.weights - layout.prior.weights).sum())
     assert np.count_nonzero(np.array(moved) > 1e-3) <= 1
+
+
+def test_a_few_looks_find_what_looking_at_all_finds():
+    """Hills of all widths, with their top anywhere, at the ends too."""
+    generator = np.random.default_rng(4)
+    for _ in range(200):
+        top, steep = generator.uniform(-20, 250), 10.0 ** generator.uniform(-4, 2, 2)
+        away = np.arange(231) - top
+        hill = -np.where(away < 0, steep[0], steep[1]) * np.abs(away) ** generator.uniform(1, 2)
+        looked = set()
+        last = last_likely(lambda k, hill=hill, looked=looked: looked.add(k) or float(hill[k]), 231)
+        assert last == np.flatnonzero(hill >= hill.max() - DOUBT)[-1]
+        assert len(looked) < 60

@@ -242,19 +242,15 @@ def test_kept_weights_answer_the_same_to_the_last_bit(kept, threads):
     assert quick.kept_weights is not None
 
 
-@pytest.mark.parametrize("damage", ["changed", "cut", "removed", "other estimates", "no record"])
+@pytest.mark.parametrize("damage", ["changed", "removed", "other estimates"])
 def test_weights_that_do_not_belong_to_the_estimates_are_not_used(kept, damage, tmp_path):
     expected = [kept_estimates(kept).answer(text) for text in QUESTIONS]
     path = kept.path / WEIGHTS
     content = path.read_bytes()
     if damage == "changed":
         path.write_bytes(content[:-4] + bytes([content[-4] ^ 1]) + content[-3:])
-    elif damage == "cut":
-        path.write_bytes(content[: len(content) // 2])
     elif damage == "removed":
         path.unlink()
-    elif damage == "no record":
-        (kept.path / "weights.json").unlink()
     else:
         old = shutil.copytree(kept.path, tmp_path / "old")
         estimates_of(kept, PUBLIC, Settings(own=0.5), anew=True)
