@@ -5,12 +5,14 @@ import pytest
 
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
+from prade.estimating.estimate import Status
 from prade.estimating.kernels import LARGEST_BUNDLE
 from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE
-from prade.queries.parts import Marginal
+from prade.queries.parts import Cells, Marginal, Predicate
+from prade.queries.query import parse
 from prade.release.release import Measurement
-from worlds.reference import add_noise, algorithm_1, definition_1, kl, random_case
+from worlds.reference import add_noise, algorithm_1, definition_1, grid, kl, random_case
 
 SEEDS = range(16)
 
@@ -66,7 +68,51 @@ SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
 # rows (a, b) = 00 01 02 10 11 12
 
 
-# ------------------------------------------------------------------ on a support
+@pytest.mark.parametrize(
+    ("prior", "part", "shares", "expected"),
+    [
+        pytest.param([0.1, 0.2, 0.1, 0.3, 0.3, 0], Marginal.of(SCHEMA, ["a"]), [0.8, 0.2], [0.2, 0.4, 0.2, 0.1, 0.1, 0],
+            id="1: a cell with mass is scaled"),
+        pytest.param([0.5, 0.25, 0.25, 0, 0, 0], Marginal.of(SCHEMA, ["a"]), [0.4, 0.6], [0.2, 0.1, 0.1, 0.2, 0.2, 0.2],
+            id="2: a cell without mass is filled evenly"),
+        pytest.param([0.1, 0.3, 0.2, 0.1, 0.1, 0.2], Predicate(parse("a == 0 and b <= 1", SCHEMA)), [0.7],
+            [0.175, 0.525, 0.1, 0.05, 0.05, 0.1], id="3: the uncovered rest is scaled"),
+        pytest.param([0.2, 0.3, 0, 0.1, 0.4, 0], Cells(["b"], [0, 1, 2], 2), [0.6, 0.2],
+            [0.4, 0.6 / 7, 0.1, 0.2, 0.8 / 7, 0.1], id="4: an uncovered rest without mass is filled evenly"),
+    ],
+)  # fmt: skip
+def test_the_four_cases_of_the_update(prior, part, shares, expected):
+    codes = grid((2, 3))
+    public = Prior(SCHEMA, {"a": codes[:, 0], "b": codes[:, 1]}, np.array(prior), complete=True)
+    got = IDE(steps=1, order=[0]).fit(public, [Measurement(part, 100 * np.array(shares), 1.0)], 100.0)
+    np.testing.assert_allclose(got.weights, expected, atol=1e-15)
+    assert got.report.unreachable == 0.0  # on a full domain every cell can be reached
+
+
+def two_values(shares, *answers, **settings):
+    schema = Schema.from_mbi({"a": 2})
+    part = Marginal.of(schema, ["a"])
+    public = Prior(schema, {"a": np.arange(2)}, np.array(shares))
+    return IDE(**settings).fit(public, [Measurement(part, list(answer), 1.0) for answer in answers], 100.0)
+
+
+@pytest.mark.parametrize(
+    ("prior", "projection", "expected"),
+    [
+        ([0.9, 0.1], "least-kl", [0.7, 0.3]),  # min(0.7, c 0.9) is capped, the rest follows
+        ([0.6, 0.4], "least-kl", [0.6, 0.4]),  # the current masses are themselves among the nearest
+        ([0.9, 0.1], "euclidean", [0.5, 0.5]),
+    ],
+)
+def test_the_nearest_distribution_is_not_unique(prior, projection, expected):
+    got = two_values(prior, (70, 70), steps=1, order=[0], projection=projection)
+    np.testing.assert_allclose(got.weights, expected, atol=1e-14)
+
+
+def test_contradicting_answers_are_called_cycling():
+    got = two_values([0.5, 0.5], (90, 10), (10, 90), steps=40, order=[0, 1])
+    assert got.status is Status.CYCLING
+    np.testing.assert_allclose(got.weights, [0.1, 0.9], atol=1e-14)  # whoever came last is right
 
 
 def test_unreachable_mass_is_reported_and_shared_out():

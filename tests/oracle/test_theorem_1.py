@@ -38,6 +38,20 @@ def test_the_update_is_the_least_kl_distribution_with_that_answer():
         np.testing.assert_allclose(q, optimum, atol=1e-4)
 
 
+def test_pythagoras():
+    for seed in range(30):
+        case, _, rng, k = one_consistent_part(seed)
+        q, matrix, y = after(case, [k], 1), case.matrices[k], case.counts[k] / case.total
+        covered = matrix.sum(axis=0) > 0
+        # any distribution with that answer: random weights, brought to y cell by cell
+        z = rng.dirichlet(np.ones(len(q)))
+        z[covered] *= ((y / np.where(matrix @ z > 0, matrix @ z, 1.0)) @ matrix)[covered]
+        if not covered.all():
+            z[~covered] *= max(1 - y.sum(), 0.0) / z[~covered].sum()
+        np.testing.assert_allclose(matrix @ z, y, atol=1e-12)
+        assert kl(z, case.p) == pytest.approx(kl(z, q) + kl(q, case.p), rel=1e-9, abs=1e-10)
+
+
 def test_every_step_brings_q_nearer_to_a_distribution_that_has_all_answers():
     for seed in range(30):
         case, z, rng, _ = one_consistent_part(seed)
