@@ -21,7 +21,7 @@ import numpy as np
 
 from common import DATA, OUT, ROOT
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
-from prade.baselines import Algorithm2
+from prade.baselines.algorithm_2 import Algorithm2
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution, cores
 from prade.data.declare.groups import RecurringGroups

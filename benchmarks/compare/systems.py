@@ -25,7 +25,7 @@ from compare.methods import MWEM, Histogram, Method, PrivBayes
 from compare.rehearsal import Make, asked, low_marginals, mixed, rehearsed
 from jobs import THREADS, Job
 from prade import Budget, Column, Plan, Release, Schema
-from prade.baselines import Algorithm2
+from prade.baselines.algorithm_2 import Algorithm2
 from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.data.declare.groups import RecurringGroups

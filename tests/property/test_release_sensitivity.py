@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Budget, Column, Schema, Task, Unit, Workload
-from prade.baselines import Algorithm2
+from prade.baselines.algorithm_2 import Algorithm2
 from prade.data.public.public import Public
 from prade.measuring.run import measure
 from prade.measuring.source import count, open_source

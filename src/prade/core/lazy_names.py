@@ -16,10 +16,10 @@ _IMPORT = re.compile(r"^    from (\S+) import (\w+) as \w+$", re.MULTILINE)
 def lazy_names(package: str, file: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """`__all__`, `__getattr__` and `__dir__` for a package: its names are those that `file` imports for type checkers.
 
-    >>> import prade.queries
-    >>> names, load, _ = lazy_names("prade.queries", prade.queries.__file__)
-    >>> "Workload" in names, load("Workload")
-    (True, <class 'prade.queries.workload.Workload'>)
+    >>> import prade.data
+    >>> names, load, _ = lazy_names("prade.data", prade.data.__file__)
+    >>> "Schema" in names, load("Schema")
+    (True, <class 'prade.data.declare.schema.Schema'>)
     """
     homes = {name: home for home, name in _IMPORT.findall(Path(file).read_text(encoding="utf-8"))}
 
