@@ -194,8 +194,8 @@ def _show_year(book: Ledger, name: str) -> None:
     assert division is not None
     left = division.left_this_year(statement.spent)
     rows = [
-        {"year": year, "adds": str(division.of_year(year)), "": "this year" if year == division.year else ""}
-        for year in range(1, len(division.shares) + 1)
+        {"year": year, "adds": str(budget), "": "this year" if year == division.year else ""}
+        for year, budget in enumerate(division.of_years, start=1)
     ]
     words = f"{book.path}: data set {name!r}\n{text_table(rows)}\n{left} may be spent this year."
     result({**_facts(book, name), "left_this_year": left.to_dict()}, words)

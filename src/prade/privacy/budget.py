@@ -23,11 +23,9 @@ Number = int | float | str | Fraction | Decimal
 
 
 class _Kind(NamedTuple):
-    """What a kind of budget is called, its numbers, and the law of the noise that it uses unless another is chosen."""
-
     words: str
     names: tuple[str, ...]
-    law: NoiseLaw
+    law: NoiseLaw  # unless another is chosen
 
 
 _KINDS: dict[BudgetKind, _Kind] = {
@@ -222,16 +220,13 @@ class Budget:
             zcdp      itself           itself
             approx    pure(epsilon)    zcdp_within()
 
-        *Laplace noise within (epsilon, delta).* If the shares of the questions add up to pure(epsilon), the release is
-        epsilon-DP, which is (epsilon, 0)-DP, and a larger delta promises less. Its entry in a ledger is the whole
-        (epsilon, delta) all the same, so it adds up with other releases as any (epsilon, delta) does. With m tables b
-        grows with m and sigma with sqrt(m): Laplace noise is better for few tables, Gaussian noise for many.
+        *Laplace noise within (epsilon, delta)*: epsilon-DP is (epsilon, 0)-DP. The ledger records the whole (epsilon,
+        delta) all the same.
 
-        *Laplace noise within rho.* Let neighbouring tables change count i by d_i. With noise of scale b the two laws of
-        the noisy count differ by a factor of at most exp(|d_i| / b), so their Renyi divergence of order a is at most
-        a d_i^2 / (2 b^2) (Bun and Steinke 2016, proposition 3.3). The noise of different counts is independent, so the
-        divergences add up to at most a l2_squared / (2 b^2): `noise_scale` gives b as it gives sigma. But the variance
-        is 2 b^2 instead of sigma^2.
+        *Laplace noise within rho.* Let neighbouring tables change count i by d_i. The laws of the noisy count differ by
+        a factor of at most exp(|d_i| / b), so their Renyi divergence of order a is at most a d_i^2 / (2 b^2) (Bun and
+        Steinke 2016, proposition 3.3). Those of all counts add up to at most a l2_squared / (2 b^2): `noise_scale`
+        gives b as it gives sigma. But the variance is 2 b^2 instead of sigma^2.
 
         >>> Budget.approx(1, 1e-9).noise_budget("laplace")
         Budget.pure('1')
@@ -263,16 +258,10 @@ class Budget:
         if change == 0:
             return change
         if not any(self.amounts):
-            raise PradeError(
-                "this share of the budget is 0, and no noise is large enough for that; give a larger share"
-            )
-        match self.kind:
-            case "pure":
-                return float_above(change / self.epsilon)
-            case "zcdp":
-                return float_above(root_above(change / (2 * self.rho)))
-            case "approx":
-                return self.zcdp_within().noise_scale(l1, l2_squared)
+            raise PradeError("this share of the budget is 0, and no noise is large enough for it; give a larger share")
+        if self.kind == "approx":
+            return self.zcdp_within().noise_scale(l1, l2_squared)
+        return float_above(change / self.epsilon if self.kind == "pure" else root_above(change / (2 * self.rho)))
 
 
 # ---------------------------------------------------------------------- conversions
@@ -288,21 +277,15 @@ EXPONENT = 5000  # limit for decimal numbers, far below the default: without it 
 
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     """The smallest epsilon that rho > 0 implies for a given delta, rounded up."""
-    log_inverse = _log_inverse(delta)
-    slope = float(min(max(rho, 1 / HUGE), HUGE))
-
-    def beyond(t: float) -> bool:
-        return slope * t * t + math.log1p(t) >= log_inverse
-
-    t = _crossing(beyond)
+    log_inverse, slope = _log_inverse(delta), float(min(max(rho, 1 / HUGE), HUGE))
+    t = _crossing(lambda t: slope * t * t + math.log1p(t) >= log_inverse)
     epsilon = (1 + t) * rho + _constant_above(t, delta)
     return Fraction(digits_of(max(epsilon, Fraction(0)), DIGITS, ROUND_CEILING))
 
 
 def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho that implies (epsilon, delta), rounded down."""
-    log_inverse = _log_inverse(delta)
-    target = float(min(epsilon, HUGE))
+    log_inverse, target = _log_inverse(delta), float(min(epsilon, HUGE))
 
     def beyond(t: float) -> bool:
         # Take the rho for which 1 + t is the best order: as t grows, this rho and its epsilon fall.
@@ -323,24 +306,16 @@ def _constant_above(t: Fraction, delta: Fraction) -> Fraction:
     """c(t), rounded up: each step rounds in the direction that makes the result larger."""
     # Terms near 1 may cancel down to the size of delta, so its digits are needed on top of the 50.
     digits = 50 + min(int(_log_inverse(delta)), 2000)
-    rest = _log_above(1 / delta, digits) - _log_below(1 + t, digits)
-    return rest / t - _log_below(1 + 1 / t, digits)
+    rest = _log(1 / delta, digits, ROUND_CEILING) - _log(1 + t, digits, ROUND_FLOOR)
+    return rest / t - _log(1 + 1 / t, digits, ROUND_FLOOR)
 
 
-def _log_above(value: Fraction, digits: int) -> Fraction:
-    context, logarithm = _log(value, digits, ROUND_CEILING)
-    return Fraction(context.next_plus(logarithm))
-
-
-def _log_below(value: Fraction, digits: int) -> Fraction:
-    context, logarithm = _log(value, digits, ROUND_FLOOR)
-    return Fraction(context.next_minus(logarithm))
-
-
-def _log(value: Fraction, digits: int, rounding: str) -> tuple[Context, Decimal]:
-    # Decimal.ln is correct to within half a unit in the last place: the next number is on the side it is rounded to.
+def _log(value: Fraction, digits: int, rounding: str) -> Fraction:
+    """The logarithm, rounded up or down."""
     context = Context(prec=digits, rounding=rounding, Emin=-EXPONENT, Emax=EXPONENT)
-    return context, context.ln(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    logarithm = context.ln(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    # Decimal.ln is correct to within half a unit in the last place: the next number is on the side it is rounded to.
+    return Fraction(context.next_plus(logarithm) if rounding == ROUND_CEILING else context.next_minus(logarithm))
 
 
 def _log_inverse(delta: Fraction) -> float:

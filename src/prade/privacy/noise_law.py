@@ -12,15 +12,13 @@ import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Floats
 from prade.core.errors import PradeError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from prade.core.arrays import Floats
 
 SMALLEST_VARIANCE = 1e-6  # of a count: smaller values would change nothing, and this keeps precisions finite
 
@@ -95,8 +93,6 @@ class _Laplace(NoiseLaw):
         return -math.log(chance)
 
     def bound(self, variance: float, chance: float) -> float:
-        import numpy as np
-
         # E[exp(s X)] <= 1 / (1 - v (cosh(s) - 1)), equal for one draw: a sum of draws has thinner tails than one draw
         # of the same variance
         tried = np.linspace(0.01, 0.99, 99)  # of s: where v (cosh(s) - 1) is the square of these
@@ -105,8 +101,6 @@ class _Laplace(NoiseLaw):
         return float(np.min(-(np.log(chance) + np.log1p(-(tried**2))) / s))
 
     def log_density_beside(self, x: Floats, a: Floats, scale: Floats) -> Floats:
-        import numpy as np
-
         # (a e^(-x/a) - b e^(-x/b)) / 2 (a^2 - b^2)
         wide, narrow = np.maximum(a, scale), np.minimum(a, scale)
         wide = np.maximum(wide, narrow * (1 + 1e-6))  # equal scales: the limit, near enough
@@ -116,8 +110,6 @@ class _Laplace(NoiseLaw):
         return np.asarray(-x / wide + np.log1p(-inner) - np.log(2 * wide * (1 - ratio) * (1 + ratio)))
 
     def simulated(self, scale: float, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
-        import numpy as np
-
         # the difference of two geometric numbers, which are exponential ones rounded down
         one, other = (np.floor(generator.exponential(scale, shape)) for _ in range(2))
         return (one - other).astype(np.int64)
@@ -149,7 +141,6 @@ class _Gaussian(NoiseLaw):
         return math.sqrt(2 * variance * math.log(1 / chance)) if variance >= 1 else LAPLACE.bound(variance, chance)
 
     def log_density_beside(self, x: Floats, a: Floats, scale: Floats) -> Floats:
-        import numpy as np
         from scipy.special import log_ndtr
 
         # log( e^(-x/a) Phi(x/sigma - sigma/a) + e^(x/a) Phi(-x/sigma - sigma/a) ) + sigma^2 / 2a^2 - log 2a
@@ -160,8 +151,6 @@ class _Gaussian(NoiseLaw):
         return np.asarray(both + u**2 / 2 - np.log(2 * a))
 
     def simulated(self, scale: float, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
-        import numpy as np
-
         if scale > self.coarse:  # a rounded normal number of the same variance is as good; rounding adds 1 / 12
             return np.rint(generator.normal(0.0, np.sqrt(scale**2 - 1 / 12), shape)).astype(np.int64)
         values = np.arange(-64, 65)
@@ -169,12 +158,9 @@ class _Gaussian(NoiseLaw):
         return generator.choice(values, size=shape, p=weights / weights.sum())
 
     def simulated_sums(self, terms: int, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
-        import numpy as np
-
         return np.asarray(math.sqrt(terms) * generator.standard_normal(shape))
 
     def from_laplace(self, draws: Floats) -> Floats:
-        import numpy as np
         from scipy.special import ndtri
 
         return np.asarray(-np.sign(draws) * ndtri(np.exp(-np.abs(draws)) / 2))

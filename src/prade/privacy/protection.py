@@ -24,9 +24,9 @@ class Unit:
     """What one person can change: all of their rows, at most `max_rows` of them (Delta in the paper).
 
     Neighbouring tables differ in one person's rows, which are added or removed ("add-remove") or exchanged for another
-    person's rows ("replace"). If `person_id` names the column that identifies the person, the limit is enforced when
-    the rows are counted: at most `max_rows` rows per person are chosen at random and, with `per_group`, at most
-    `per_group` of them in any one group, at every level. Without `person_id`, the limit is an unchecked assumption.
+    person's rows ("replace"). If `person_id` names the column that identifies the person, at most `max_rows` rows per
+    person are chosen at random when rows are counted, of which at most `per_group` are in any one group of any level.
+    Without `person_id`, the limit is an unchecked assumption.
 
     >>> Unit(7).enforced, Unit(7, person_id="ID").enforced
     (False, True)

@@ -14,7 +14,7 @@ import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from prade.core.errors import WorkloadError
 from prade.data.declare.numeric import OffEdge
@@ -77,8 +77,8 @@ def statistic_of(text: str, schema: Schema) -> Statistic | None:
             at = float(match["at"])
         if not 0 < at < 1:
             raise WorkloadError(f"{shorten(text)!r}: a quantile is at a share from 0 to 1, as in quantile(WAGP, 0.9)")
-    kinds: dict[str, Kind] = {"mean": "mean", "sum": "sum", "histogram": "histogram"}
-    return Statistic(kinds.get(kind, "quantile"), name, at, None if where is None else where.strip())
+    name_of_kind = cast(Kind, "quantile" if kind == "median" else kind)
+    return Statistic(name_of_kind, name, at, None if where is None else where.strip())
 
 
 def asked_query(text: str, schema: Schema) -> Query:
@@ -100,14 +100,12 @@ def _within_bounds(column: Column, symbol: str, value: Value, negated: bool) -> 
     # A row that is missing satisfies the negation of every comparison.
     if not column.numeric or (not table.all() if negated else table.any()):
         return symbol, value, table
-    bounds = [
-        f"{word} {column.number_text(bound)}"
-        for word, bound in (("at least", column.min), ("at most", column.max))
-        if bound is not None
-    ]
-    domain = f"are {' and '.join(bounds)}" if bounds else "are whole numbers"
-    asked = f"{'not ' if negated else ''}{column.name} {symbol} {value!r}"
-    raise WorkloadError(f"no row can satisfy {asked}: by the schema, the values of {column.name} {domain}")
+    limits = (("at least", column.min), ("at most", column.max))
+    bounds = [f"{word} {column.number_text(bound)}" for word, bound in limits if bound is not None]
+    raise WorkloadError(
+        f"no row can satisfy {'not ' if negated else ''}{column.name} {symbol} {value!r}: by the schema, the values of "
+        f"{column.name} are {' and '.join(bounds) or 'whole numbers'}"
+    )
 
 
 def _at_edges(wider: bool) -> Compare:

@@ -1,8 +1,7 @@
-"""Parts: sets of disjoint 0/1 queries, so that a row satisfies at most one query of a part.
+"""Parts: sets of disjoint 0/1 queries, so that a row j is in one cell c(j) of a part, or in none.
 
-In the paper, a part is a partial workload W_s whose columns sum to at most 1: row j is in one cell c(j) or in none. A
-part consists of column names and lookup tables, not of rows, so the same part can be applied to a support or a domain,
-or turned into counts in a database.
+In the paper, a part is a partial workload W_s whose columns sum to at most 1. It has column names and lookup tables,
+not rows: the same part can be applied to a support or a domain.
 """
 
 from __future__ import annotations
@@ -76,10 +75,9 @@ class Part(ABC):
 
 
 class Cells(Part):
-    """Cells given by a lookup table: `table[joint code of columns]` is the cell, or `n_cells` for none.
+    """Cells given by a lookup table, flat or with one axis per column: `table[joint code of columns]` is the cell.
 
-    `table` is flat or has one axis per column (C order). It gives one cell for each row, so a row cannot be in two
-    cells. A cell to which no code leads is allowed: its answer is always 0.
+    The entry `n_cells` means no cell. A cell to which no code leads is allowed: its answer is always 0.
 
     >>> Cells(["age"], table=[0, 0, 1, 2], n_cells=2).covers
     False
@@ -142,8 +140,7 @@ def everybody(schema: Schema, column: str, label: str = "all rows") -> Cells:
 class Predicate(Part):
     """One cell per query; several queries are allowed only if provably no row satisfies two of them.
 
-    Whether they cover the domain is known only if the joint domain of their columns can be enumerated; otherwise
-    `covers` is False.
+    It covers the domain if the joint domain of their columns can be enumerated, and each of its cells is in one.
     """
 
     queries: tuple[Query, ...]
@@ -168,10 +165,9 @@ class Predicate(Part):
 
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
         self.check(schema)
-        rows = len(next(iter(codes.values())))
+        rows, sizes = len(next(iter(codes.values()))), _joint_sizes(self.queries)
         # A table of the domain is cheaper than a pass for each query.
         by_table = self.n_cells > 1 and schema.domain_size(self.columns) <= rows
-        sizes = _joint_sizes(self.queries)
         shape = tuple(sizes.values()) if by_table else (rows,)
         cells = np.full(shape, self.n_cells, dtype=np.min_scalar_type(self.n_cells))
         for cell, query in enumerate(self.queries):
@@ -256,14 +252,11 @@ class Marginal(Part):
         return self.columns, self.sizes
 
 
-# ---------------------------------------------------------------------- queries that no row satisfies together
-
-
 def overlaps(queries: Sequence[Query], most: int = MAX_ENUMERATED) -> Mask:
     """Which pairs of queries might have a row in common: False is a proof.
 
-    True is one too where the joint domain of their columns can be enumerated, with at most `most` numbers. Otherwise
-    two queries are disjoint if in some column no code is possible for both (`prade.queries.query.possible`).
+    True is one too if their joint domain has at most `most` numbers. Otherwise two queries are disjoint if in some
+    column no code is possible for both (`prade.queries.query.possible`).
     """
     sizes = _joint_sizes(queries)
     overlap = np.ones((len(queries), len(queries)), dtype=np.bool_)

@@ -1,7 +1,6 @@
 """Predicate queries written as text: ``"AGEP >= 65 and SEX == 2"``.
 
-A query is a 0/1 function of one row. Each comparison becomes a Boolean table over the codes of one column, so a query
-is answered by table lookups joined by and, or and not.
+A query is a 0/1 function of one row. Each comparison is a Boolean table over the codes of one column.
 """
 
 from __future__ import annotations
@@ -42,9 +41,6 @@ def shorten(text: str, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 3 :]}"
 
 
-# ---------------------------------------------------------------------- expressions
-
-
 Mask = NDArray[np.bool_]
 
 
@@ -68,10 +64,8 @@ class Combination:
     terms: tuple[Expression, ...]
 
     def __str__(self) -> str:
-        texts = [
-            f"({term})" if isinstance(term, Combination) and term.operator != "not" else str(term)
-            for term in self.terms
-        ]
+        nested = [isinstance(term, Combination) and term.operator != "not" for term in self.terms]
+        texts = [f"({term})" if within else str(term) for term, within in zip(self.terms, nested, strict=True)]
         return f"not {texts[0]}" if self.operator == "not" else f" {self.operator} ".join(texts)
 
 
@@ -143,15 +137,11 @@ def possible(expression: Expression, negated: bool = False) -> dict[str, Mask]:
     return {name: reduce(np.logical_or, [term[name] for term in live]) for name in common}
 
 
-# ---------------------------------------------------------------------- queries
-
-
 @dataclass(frozen=True, repr=False)
 class Query:
     """A 0/1 function of one row's codes; made by `parse`.
 
-    Two queries are equal if they have the same comparisons in the same order, whatever the spacing. `text` is the
-    canonical form, and parsing it gives an equal query.
+    Queries with the same comparisons in the same order are equal; `text` is the canonical form of all of them.
 
     >>> from prade.data.declare.schema import Schema
     >>> query = parse("1 <= age and not(sex==0)", Schema.from_mbi({"age": 3, "sex": 2}))
@@ -187,7 +177,6 @@ class Query:
                 f"query {shorten(self.text)!r} uses column {absent[0]!r}, which is not among the coded columns "
                 f"({', '.join(codes)}); encode it or leave the query out"
             )
-
         try:
             return evaluate(self.expression, lambda each: np.array(each.table).take(codes[each.column]))
         except IndexError:  # numpy's message would reveal a row's code
@@ -288,12 +277,7 @@ class _Name(NamedTuple):
 
 
 class _Parser:
-    """Recursive descent:
-
-    either      both or both or ...
-    both        negation and negation and ...
-    negation    not negation, (either), or a comparison
-    """
+    """Recursive descent: `either` joins `both` by or, `both` joins `negation` by and, which may be an (either)."""
 
     def __init__(self, text: str, schema: Schema, compare: Compare) -> None:
         self.text, self.schema, self.compare = text, schema, compare
@@ -309,16 +293,18 @@ class _Parser:
         return expression
 
     def either(self, negated: bool) -> Expression:
-        terms = [self.both(negated)]
-        while self.take("or", "|"):
-            terms.append(self.both(negated))
-        return join("or", terms)
+        return self.joined("or", "|", self.both, negated)
 
     def both(self, negated: bool) -> Expression:
-        terms = [self.negation(negated)]
-        while self.take("and", "&"):
-            terms.append(self.negation(negated))
-        return join("and", terms)
+        return self.joined("and", "&", self.negation, negated)
+
+    def joined(
+        self, operator: Literal["and", "or"], sign: str, term: Callable[[bool], Expression], negated: bool
+    ) -> Expression:
+        terms = [term(negated)]
+        while self.take(operator, sign):
+            terms.append(term(negated))
+        return join(operator, terms)
 
     def negation(self, negated: bool) -> Expression:
         self.depth += 1

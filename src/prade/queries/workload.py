@@ -1,8 +1,7 @@
 """Workloads: the queries to be answered, as a list of parts over one schema.
 
-Any set of 0/1 queries W can be split into parts in which each row is in at most one cell: queries are coloured so that
-no row satisfies two of the same colour, and each colour becomes a part. The fewer the colours, the fewer the parts to
-measure and fit. How many queries one row can satisfy determines the sensitivity.
+Queries are coloured so that no row satisfies two of the same colour; each colour becomes a part. How many queries one
+row can satisfy determines the sensitivity.
 """
 
 from __future__ import annotations
@@ -46,9 +45,8 @@ def most_per_row(schema: Schema, parts: Sequence[Part]) -> int:
     """The largest number of queries that one row can satisfy: never too small, and exact where it can be enumerated.
 
     A row is in at most one cell of a part, and in exactly one if the part covers all rows. The other parts are grouped
-    so that no two groups share a column. A row's codes in different groups are independent of each other, so the
-    maxima of the groups add up. A group's maximum is exact if its joint domain has at most 2**20 cells; a larger group
-    contributes its number of parts.
+    so that no two groups share a column: then a row's codes are independent, and the groups' maxima add up. A group of
+    more than 2**20 cells contributes its number of parts.
     """
     most = sum(part.covers for part in parts)
     for columns, members in _groups([part for part in parts if not part.covers]):
@@ -147,8 +145,6 @@ class Workload:
         return self.parts[index]
 
     def __add__(self, other: Workload) -> Workload:
-        if not isinstance(other, Workload):
-            return NotImplemented
         if other.schema != self.schema:
             raise WorkloadError("the two workloads were made for different schemas; make both with the same one")
         return Workload(self.schema, self.parts + other.parts)
@@ -173,16 +169,15 @@ class Workload:
     def sensitivity(self, unit: Unit, norm: Literal[1, 2] = 1) -> float:
         """How much one person can change the counts: unit.rows * m in the L1 norm, unit.rows * sqrt(m) in the L2 norm.
 
-        m is `per_row`. Proof: a row adds a 0/1 vector with at most m ones to the counts, so its L1 norm is at most m
-        and its L2 norm at most sqrt(m). Neighbouring tables differ by at most unit.rows such vectors, and the norm of a
-        sum is at most the sum of the norms. Equality holds if the person's rows are identical and satisfy m queries.
+        m is `per_row`. Proof: a row adds a 0/1 vector with at most m ones, whose norm is at most m or sqrt(m).
+        Neighbouring tables differ by at most unit.rows such vectors, and norms of sums are at most sums of norms.
+        Equality holds if the person's rows are identical and satisfy m queries.
         """
         if not isinstance(unit, Unit):
             raise WorkloadError(f"expected a Unit such as Unit(max_rows=1), got {unit!r}")
         if norm not in (1, 2):
             raise WorkloadError(f"norm is {norm!r}; use 1 for Laplace noise, 2 for Gaussian noise")
-        most = self.per_row
-        return unit.rows * most if norm == 1 else unit.rows * math.sqrt(most)
+        return unit.rows * (self.per_row if norm == 1 else math.sqrt(self.per_row))
 
     @property
     def per_row(self) -> int:

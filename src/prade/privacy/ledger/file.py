@@ -4,9 +4,7 @@
 
 No event can be changed without changing all later ones. The last number and hash, the *head*, stand for everything
 before them. A release keeps a copy of the head: a ledger without that event is an old copy or has lost its end.
-
-Everything written is durable when the transaction ends. A kill, a full disk or a power cut leaves the file in the state
-before the transaction or in the state after it.
+A kill, a full disk or a power cut leaves the file as it was before the transaction or after it.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ from prade.core.errors import DataError, PradeError
 Event = Mapping[str, Any]
 FIRST = "made"  # the type of the first event, which contains the ledger's identity
 FILE_FORMAT = 4  # 2 and 3, which 0.9 wrote too, lack the events of 4: divided budgets, failures
-OLDEST_FORMAT = 2  # format 1, of version 0.1, had no chain
 APPLICATION_ID = 0x70726164  # "prad" in the header of the SQLite file, to tell a ledger from other SQLite files
 
 # The triggers apply to every program that opens the file, not only to this one. The last one also stops REPLACE, which
@@ -186,10 +183,10 @@ class LedgerFile:
                 f"{self.path} is an SQLite file but not a ledger; give the path of a ledger, or of a new file"
             )
         version = int(pragma("user_version"))
-        if version > FILE_FORMAT or version == 1:
+        if version > FILE_FORMAT or version == 1:  # 1: version 0.1's, without a chain
             raise DataError(
-                f"{self.path} has ledger format {version}, but this version of prade reads formats {OLDEST_FORMAT} to "
-                f"{FILE_FORMAT}; use the version that wrote it"
+                f"{self.path} has ledger format {version}, but this version of prade reads formats 2 to {FILE_FORMAT}; "
+                "use the version that wrote it"
             )
         if version < 1 or pragma("integrity_check(1)") != "ok":
             raise self.damaged()

@@ -5,17 +5,16 @@ moment that
 
     c_1 + ... + c_n  <=  B        (exact fractions; costs add up: sequential composition)
 
-An entry counts from the moment it is *reserved*, and it is reserved, durably, before a private row is read:
+An entry counts from the moment it is *reserved*, durably, before a private row is read:
 
     reserve -> count -> start_drawing -> draw -> write the measurements -> commit
 
-A run that fails on the way leaves its entry, marked by `fail` with the stage and the kind of the error: whether a run
-fails may depend on one person, so the custodian pays for it and sees it. Until `start_drawing`, the same plan and
-folder resume the entry without paying again, and the custodian may give it back, on the record. From then on noisy
-answers may exist, so the entry is never refunded.
+Whether a run fails may depend on one person, so its entry stays spent, marked by `fail`. Until `start_drawing`, the
+same plan and folder resume it without paying again, and the custodian may give it back, on the record. After that,
+noisy answers may exist, so it is never given back.
 
-Every operation opens the file (`prade.privacy.ledger.file`), works in one SQLite transaction and closes it, so
-processes, threads and forks can share a ledger.
+Every operation is one SQLite transaction on the file (`prade.privacy.ledger.file`), so processes, threads and forks can
+share a ledger.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def custodian_ledger() -> Path:
 
 
 def user_ledger() -> Path:
-    """The default ledger: a file in the user's data folder."""
+    """The default ledger, in the user's data folder."""
     from platformdirs import user_data_path
 
     return user_data_path("prade", appauthor=False) / "ledger.sqlite"
@@ -111,8 +110,7 @@ class Ledger:
                     f"data set {recorded.name!r} has the cap {recorded.cap} in {self.path}, and {cap} is not above it; "
                     "give a higher cap (it cannot be lowered)"
                 )
-            records.record({"event": "raised", "cap": cap.to_dict(), "reason": reason.strip()}, recorded)
-            return records.datasets[recorded.name]
+            return records.record({"event": "raised", "cap": cap.to_dict(), "reason": reason.strip()}, recorded.name)
 
     def divide(self, dataset: str, years: int, shares: Sequence[Any] | None = None) -> Dataset:
         """Divide what is left of a data set's cap over that many years, equally or by `shares`; year 1 begins.
@@ -121,9 +119,8 @@ class Ledger:
         """
         numbers = shares_of(years, shares)
         with self._open("divide") as records:
-            recorded = self._find(records, dataset)
-            records.record({"event": "divided", "shares": list(map(str, numbers))}, recorded)
-            return records.datasets[recorded.name]
+            event = {"event": "divided", "shares": list(map(str, numbers))}
+            return records.record(event, self._find(records, dataset).name)
 
     def next_year(self, dataset: str) -> Dataset:
         """Begin the next year of a data set whose budget is divided over several."""
@@ -132,8 +129,7 @@ class Ledger:
             if (division := recorded.division) is None or division.year == len(division.shares):
                 state = "is not divided over years" if division is None else f"has no year after {division.year}"
                 raise PradeError(f"the budget of data set {recorded.name!r} {state} in {self.path}", remedy="divide")
-            records.record({"event": "year", "year": division.year + 1}, recorded)
-            return records.datasets[recorded.name]
+            return records.record({"event": "year", "year": division.year + 1}, recorded.name)
 
     def reserve(
         self,
@@ -158,14 +154,7 @@ class Ledger:
         if cap is not None:
             self._prepare_file(dataset, unit, cap)
         with self._open("reserve", create=cap is not None) as records:
-            where = _whole(folder)
-            recorded, resumed = self._admit(records, dataset, plan_hash, cost, where, unit, cap, again)
-            if resumed is not None:
-                records.record({"event": "resumed", "entry": resumed.id})
-                return records.entries[resumed.id - 1]
-            event = {"event": "reserved", "plan": plan_hash, "cost": cost.to_dict(), "note": str(note)}
-            records.record({**event, "folder": where, "drawn": False}, recorded)
-            return records.entries[-1]
+            return self._reserve(records, dataset, plan_hash, cost, note, unit, cap, again, folder)
 
     def start_drawing(self, entry_id: int) -> Entry:
         """Record, durably before this returns, that noise is about to be drawn. Of two runs of an entry, one may."""
@@ -191,8 +180,7 @@ class Ledger:
             entry = self._entry(records, entry_id)
             if entry.state == "imported":
                 raise PradeError(f"entry {entry.id} of {self.path} is imported, so none of this ledger's runs made it")
-            records.record({"event": "failed", "stage": stage, "kind": kind, "entry": entry.id})
-            return records.entries[entry.id - 1]
+            return records.record_of(entry, {"event": "failed", "stage": stage, "kind": kind})
 
     def commit(self, entry_id: int, measurements_hash: str) -> Entry:
         """Record that an entry's measurements are written; repeating it with the same hash changes nothing."""
@@ -204,13 +192,13 @@ class Ledger:
                     "start_drawing before noise is drawn"
                 )
             if entry.measurements_hash is None:
-                records.record({"event": "committed", "entry": entry.id, "measurements": measurements_hash})
-            elif entry.measurements_hash != measurements_hash:
+                return records.record_of(entry, {"event": "committed", "measurements": measurements_hash})
+            if entry.measurements_hash != measurements_hash:
                 raise PradeError(
                     f"entry {entry_id} of {self.path} is {entry.state} with the measurements "
                     f"{entry.measurements_hash}, not {measurements_hash}; reserve another entry for new ones"
                 )
-            return records.entries[entry.id - 1]
+            return entry
 
     def record_import(
         self, dataset: str, unit: Unit, cost: Budget, claim: Claim, after: Head | None, note: str, source: str
@@ -224,10 +212,10 @@ class Ledger:
             recorded = self._find(records, dataset)
             if (known := records.payer(recorded.name, claim)) is not None:
                 named = after or claim.head
-                if known.origin is None and not (known.drawn and records.has(named)):
-                    event = {"event": "found", "entry": known.id, "measurements": claim.measurements_hash}
-                    records.record({**event, "head": named.to_dict()})
-                return records.entries[known.id - 1]
+                if known.origin is not None or (known.drawn and records.has(named)):
+                    return known
+                found = {"event": "found", "measurements": claim.measurements_hash, "head": named.to_dict()}
+                return records.record_of(known, found)
             self._require_unit(recorded, unit)
             self._require_kind(recorded, cost, "cost")
             if not cost <= (remaining := records.remaining[recorded.name]):
@@ -238,9 +226,9 @@ class Ledger:
                     cost,
                     remedy="raise_cap",
                 )
-            event = {"event": "imported", "plan": claim.plan_hash, "cost": cost.to_dict(), "note": note}
+            event: dict[str, Any] = {"event": "imported", "plan": claim.plan_hash, "cost": cost.to_dict(), "note": note}
             event |= {"folder": _whole(source), "measurements": claim.measurements_hash, "origin": vars(claim.origin)}
-            records.record(event, recorded)
+            records.record(event, recorded.name)
             return records.entries[-1]
 
     # ------------------------------------------------------------------ reading
@@ -260,8 +248,7 @@ class Ledger:
         new = cap is not None and not self.path.exists()
         if new and self.path != user_ledger() and not self.path.absolute().parent.is_dir():
             raise DataError(f"the folder of the ledger {self.path} does not exist; create it first")
-        records = Records() if new else self._records()
-        self._admit(records, dataset, plan_hash, cost, _whole(folder), unit, cap, again)
+        self._reserve(Records() if new else self._records(), dataset, plan_hash, cost, "", unit, cap, again, folder)
 
     def knows(self, dataset: str) -> bool:
         """Whether the data set is recorded; False also if there is no ledger yet, an error for another spelling."""
@@ -278,10 +265,6 @@ class Ledger:
     def entries(self, dataset: str) -> list[Entry]:
         """All entries of a data set, oldest first."""
         return list(self.statement(dataset).entries)
-
-    def find(self, dataset: str, plan_hash: str) -> Entry | None:
-        """The latest entry of a plan, whatever its state, or None."""
-        return next((entry for entry in reversed(self.entries(dataset)) if entry.plan_hash == plan_hash), None)
 
     def times_paid(self, dataset: str, plan_hash: str) -> int:
         """How many entries of a plan were not given back; 0 also if the data set is not in the ledger."""
@@ -335,24 +318,21 @@ class Ledger:
             return records
 
     def _entry(self, records: Records, entry_id: int) -> Entry:
-        for entry in records.entries:
-            if entry.id == entry_id:
-                return entry
-        raise PradeError(f"{self.path} has no entry {entry_id!r}; `prade ledger show` lists all entries")
+        if entry_id not in range(1, len(records.entries) + 1):
+            raise PradeError(f"{self.path} has no entry {entry_id!r}; `prade ledger show` lists all entries")
+        return records.entries[entry_id - 1]
 
     def _look_up(self, records: Records, name: str) -> Dataset | None:
         """The data set of this name; an error that states the recorded name if only the spelling differs."""
         # The exact name first: version 0.9 took names that differ in punctuation only.
         recorded = records.datasets.get(name) or records.datasets.get(dataset_name(name))
-        if recorded is not None:
-            return recorded
-        for known in records.datasets:
+        for known in () if recorded is not None else records.datasets:
             if confusable(known, name):
                 raise PradeError(
                     f"{self.path} has a data set {known!r}, and {name!r} differs from it only in case, spaces, "
                     "punctuation or similar characters; use the recorded name, or for other people another one"
                 )
-        return None
+        return recorded
 
     def _find(self, records: Records, name: str) -> Dataset:
         if (recorded := self._look_up(records, name)) is None:
@@ -364,11 +344,11 @@ class Ledger:
 
     def _enter(self, records: Records, name: str, unit: Unit | None, cap: Budget) -> Dataset:
         """Record a new data set, or check that a recorded one has the same unit and cap."""
-        unit = _checked_terms(name, unit, cap)
+        _require_budget(cap, "cap")
+        if not isinstance(unit, Unit):
+            raise PradeError(f"to record a data set, give its Unit, got {unit!r}")
         if (recorded := self._look_up(records, name)) is None:
-            name = dataset_name(name)
-            records.record({"event": "opened", "dataset": name, "unit": unit.to_dict(), "cap": cap.to_dict()})
-            return records.datasets[name]
+            return records.record({"event": "opened", "unit": unit.to_dict(), "cap": cap.to_dict()}, dataset_name(name))
         if recorded.cap != cap:
             raise PradeError(
                 f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}; give the recorded cap",
@@ -377,18 +357,19 @@ class Ledger:
         self._require_unit(recorded, unit)
         return recorded
 
-    def _admit(
+    def _reserve(
         self,
         records: Records,
         dataset: str,
         plan_hash: str,
         cost: Budget,
-        folder: str | None,
+        note: str,
         unit: Unit | None,
         cap: Budget | None,
         again: bool,
-    ) -> tuple[Dataset, Entry | None]:
-        """The data set, and the entry that is resumed, if there is one; an error if this may not be spent."""
+        folder: str | PathLike[str] | None,
+    ) -> Entry:
+        """Record a new entry, or that an earlier one is resumed; an error if this may not be spent."""
         _require_budget(cost, "cost")
         recorded = self._find(records, dataset) if cap is None else self._enter(records, dataset, unit, cap)
         if unit is not None:
@@ -396,12 +377,12 @@ class Ledger:
         self._require_kind(recorded, cost, "cost")
         if cost == cost * 0:
             raise PradeError("the cost is zero, but every measurement costs something; give its cost")
-        remaining = records.remaining[recorded.name]
+        remaining, where = records.remaining[recorded.name], _whole(folder)
         earlier = [each for each in records.of_dataset(recorded.name) if each.plan_hash == plan_hash]
         for entry in reversed(earlier):
             # the cost is compared, because what is resumed must have been paid for in full
-            if entry.resumable and entry.cost == cost and folder is not None and entry.folder == folder:
-                return recorded, entry
+            if entry.resumable and entry.cost == cost and where is not None and entry.folder == where:
+                return records.record_of(entry, {"event": "resumed"})
         if (paid := [entry for entry in earlier if entry.returned is None]) and not again:
             raise self._paid_already(paid[-1], cost, remaining)
         if not cost <= remaining:
@@ -421,7 +402,9 @@ class Ledger:
                 cost,
                 remedy="next_year",
             )
-        return recorded, None
+        event = {"event": "reserved", "plan": plan_hash, "cost": cost.to_dict(), "note": str(note)}
+        records.record({**event, "folder": where, "drawn": False}, recorded.name)
+        return records.entries[-1]
 
     def _end_of_reservation(self, entry_id: int, operation: str, refusal: str, event: dict[str, Any]) -> Entry:
         """Record an event of an entry, unless noise may have been drawn for it, or it was given back."""
@@ -437,12 +420,11 @@ class Ledger:
                 raise PradeError(
                     f"entry {entry.id} of {self.path} {why}, so it {refusal}; `prade ledger show` lists all entries"
                 )
-            records.record({**event, "entry": entry.id})
-            return records.entries[entry.id - 1]
+            return records.record_of(entry, event)
 
     def _prepare_file(self, name: str, unit: Unit | None, cap: Budget) -> None:
         """Check what would be recorded, and create the folder of the default ledger: any other may be mistyped."""
-        _checked_terms(name, unit, cap)
+        self._enter(Records(), name, unit, cap)
         if self.path == user_ledger():
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -469,21 +451,13 @@ class Ledger:
             )
 
     def _paid_already(self, entry: Entry, cost: Budget, remaining: Budget) -> BudgetError:
-        message = (
+        return BudgetError(
             f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {self.path} "
-            f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}"
+            f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}",
+            remaining,
+            cost,
+            remedy=Remedy("give_back", entry.id) if entry.resumable else Remedy("again", cost),
         )
-        remedy = Remedy("give_back", entry.id) if entry.resumable else Remedy("again", cost)
-        return BudgetError(message, remaining, cost, remedy=remedy)
-
-
-def _checked_terms(name: str, unit: Unit | None, cap: Budget) -> Unit:
-    """Refuse a data set without a name, a unit or a cap."""
-    _require_budget(cap, "cap")
-    if not isinstance(unit, Unit):
-        raise PradeError(f"to record a data set, give its Unit, got {unit!r}")
-    dataset_name(name)
-    return unit
 
 
 def _whole(folder: str | PathLike[str] | None) -> str | None:

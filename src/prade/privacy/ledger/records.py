@@ -21,12 +21,11 @@ MOST_YEARS = 1000
 
 @dataclass(frozen=True)
 class Division:
-    """A budget for several years: what was left of a cap is divided, so that no year spends what later years need.
+    """A budget for several years: what was left of a cap is divided by shares that add up to 1.
 
         before + left * (share of year 1 + ... + share of this year)
 
-    is the most that may have been spent at any moment of this year: what a year leaves over, or gives back, stays for
-    the next ones. A year begins when somebody says so (`Ledger.next_year`). The shares add up to 1.
+    is the most that may have been spent at any moment of this year: what a year leaves over stays for the next ones.
     """
 
     before: Budget
@@ -43,20 +42,21 @@ class Division:
         """The most that may have been spent by the end of this year."""
         return self.before + self.left * sum(self.shares[: self.year])
 
-    def of_year(self, year: int) -> Budget:
-        """What a year adds, the first being 1."""
-        return self.left * self.shares[year - 1]
+    @property
+    def of_years(self) -> list[Budget]:
+        """What each year adds."""
+        return [self.left * share for share in self.shares]
 
     def left_this_year(self, spent: Budget) -> Budget:
         """What may still be spent this year, given all that was spent so far."""
         return self.open - spent if spent <= self.open else spent * 0
 
     def to_dict(self) -> dict[str, Any]:
-        return {"year": self.year, "years": [(self.left * share).to_dict() for share in self.shares]}
+        return {"year": self.year, "years": [budget.to_dict() for budget in self.of_years]}
 
     def words(self) -> str:
         """The division in one line."""
-        each = ", ".join(str(self.left * share).partition(" (")[0] for share in self.shares)
+        each = ", ".join(str(budget).partition(" (")[0] for budget in self.of_years)
         return f"year {self.year} of {len(self.shares)} ({each})"
 
 
@@ -68,9 +68,6 @@ def shares_of(years: int, parts: Sequence[Any] | None = None) -> tuple[Fraction,
     if len(numbers) != years or min(numbers) <= 0:
         raise PradeError(f"shares are {', '.join(map(str, numbers))} for {years} years; give a positive one for each")
     return tuple(number / sum(numbers) for number in numbers)
-
-
-# ---------------------------------------------------------------------- records
 
 
 State = Literal["reserved", "failed", "drawing", "committed", "imported", "returned"]
@@ -136,9 +133,8 @@ class Entry:
 
     `state` is "reserved" (the run is in progress or was interrupted), "failed", "drawing" (noise is being drawn, or
     was), "committed" (the measurements with the hash `measurements_hash` were written), "imported" (paid for by another
-    ledger, see `origin`) or "returned" (given back: nothing is spent). `drawn` says whether noise may have been drawn.
-    `head` is the head of the ledger's chain right after this entry. `folder` is the whole path of the release, if the
-    run named it. Times are UTC.
+    ledger, see `origin`) or "returned" (given back: nothing is spent). `drawn`: noise may have been drawn. `head` is
+    that of the chain right after this entry. `folder` is the release's, if the run named it. Times are UTC.
     """
 
     id: int
@@ -174,20 +170,17 @@ class Entry:
 
     def whereabouts(self) -> str:
         """Whether the measurements were written, and where to find them."""
+        ended = "failed" if self.state == "failed" else "is in progress or was interrupted"
         if self.resumable:
             into = "" if self.folder is None else f"; measuring into {self.folder} resumes it without paying again"
-            return f"no noise was drawn for it, because its run {self._ended}{into}"
+            return f"no noise was drawn for it, because its run {ended}{into}"
         if self.measurements_hash is None:
             return (
-                f"no measurements are recorded, so its run {self._ended} (if it saved its measurements, measuring into "
+                f"no measurements are recorded, so its run {ended} (if it saved its measurements, measuring into "
                 f"{self.folder or 'the same folder'} will find them)"
             )
         where = "" if self.folder is None else f" to {self.folder}"
         return f"its measurements {self.measurements_hash} were written{where}; using them again costs nothing"
-
-    @property
-    def _ended(self) -> str:
-        return "failed" if self.state == "failed" else "is in progress or was interrupted"
 
 
 @dataclass(frozen=True)
@@ -237,11 +230,19 @@ class Records:
             records.apply(event, head)
         return records
 
-    def record(self, event: Event, dataset: Dataset | None = None) -> None:
-        """Record an event, about a data set or an entry that it names; a new entry gets its number."""
-        number = len(self.entries) + 1 if event["event"] in ("reserved", "imported") else None
-        event = {"time": now(), "dataset": dataset and dataset.name, "entry": number, **event}
-        event = {name: value for name, value in event.items() if value is not None}
+    def record(self, event: Event, dataset: str) -> Dataset:
+        """Record an event of a data set, which is returned; a new entry gets its number."""
+        number = {"entry": len(self.entries) + 1} if event["event"] in ("reserved", "imported") else {}
+        self._write({"dataset": dataset, **number, **event})
+        return self.datasets[dataset]
+
+    def record_of(self, entry: Entry, event: Event) -> Entry:
+        """Record an event of an entry, which is returned as it is then."""
+        self._write({**event, "entry": entry.id})
+        return self.entries[entry.id - 1]
+
+    def _write(self, event: Event) -> None:
+        event = {"time": now(), **{name: value for name, value in event.items() if value is not None}}
         if self.chain is not None:
             self.chain.add(event)
         self.apply(event, self.heads[-1] if self.heads else None)
@@ -260,10 +261,7 @@ class Records:
             raise BrokenChain from damage
 
     def payer(self, dataset: str, claim: Claim) -> Entry | None:
-        """The entry of a data set that a release names, or that imported it; None if there is none.
-
-        If no noise was drawn for it, it has not paid: either the release is forged, or the ledger is an old copy.
-        """
+        """The entry of a data set that a release names, or that imported it. One without noise has not paid."""
         return next((entry for entry in self.of_dataset(dataset) if claim.names(entry)), None)
 
     def of_dataset(self, dataset: str) -> list[Entry]:
@@ -366,14 +364,13 @@ class Statement:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, with budgets as exact fractions."""
         recorded = self.dataset
+        raises = [{**vars(each), "was": each.was.to_dict(), "cap": each.cap.to_dict()} for each in recorded.raises]
         return {
             "dataset": recorded.name,
             "unit": recorded.unit.to_dict(),
             "promise": recorded.unit.promise(),
             "cap": recorded.cap.to_dict(),
-            "raises": [
-                {**vars(each), "was": each.was.to_dict(), "cap": each.cap.to_dict()} for each in recorded.raises
-            ],
+            "raises": raises,
             **({} if recorded.division is None else {"division": recorded.division.to_dict()}),
             "spent": self.spent.to_dict(),
             "remaining": self.remaining.to_dict(),
@@ -383,8 +380,8 @@ class Statement:
     def words(self, where: str | None = None) -> str:
         """The account as text: the promise, what was asked, what it cost and what remains.
 
-        With `where`, the path of the ledger, it is the custodian's own account, which also names the releases' folders
-        and lists failures and what was given back. Without, it is for everybody, and no noise protects what these tell.
+        With `where`, the path of the ledger, it is the custodian's own account: no noise protects what folders,
+        failures and returns tell.
         """
         recorded = self.dataset
         lines = [
@@ -405,19 +402,12 @@ class Statement:
                 f"  asked      {entry.note or '(no note)'}",
                 f"  plan       {entry.plan_hash}",
                 f"  cost       {entry.cost}",
-                *(_of_the_run(entry) if where else []),
+                *([f"  folder     {entry.folder}"] if where and entry.folder else []),
+                *(f"  failure    {each.time}, stage {each.stage}, {each.kind}" for each in entry.failures if where),
+                *(f"  resumed    {time}" for time in entry.resumed if where),
                 f"  {_outcome(entry, bool(where))}",
             ]
         return "\n".join(lines if entries else [*lines, "No entries: nothing has been released."])
-
-
-def _of_the_run(entry: Entry) -> list[str]:
-    """What only the custodian learns."""
-    return [
-        *([f"  folder     {entry.folder}"] if entry.folder else []),
-        *(f"  failure    {each.time}, stage {each.stage}, {each.kind}" for each in entry.failures),
-        *(f"  resumed    {time}" for time in entry.resumed),
-    ]
 
 
 def _outcome(entry: Entry, own: bool) -> str:
