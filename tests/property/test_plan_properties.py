@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prade.core.errors import PradeError
+from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Column, Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
@@ -130,6 +131,9 @@ def plans(draw):
         Level(by, draw(st.lists(asks, min_size=1, max_size=2)), draw(st.none() | st.just(0) | SHARES))
         for by in ([names[:cut], names[cut:]] if 0 < cut < len(names) else [names])
     ]
+    if len(levels) > 1:  # the second level divides some group of the first
+        listed = Groups.of(groups)
+        assume(len(listed.level(names)) > len(listed.level(names[:cut])))
     return Plan(draw(TEXTS.filter(is_name)), schema, draw(BUDGETS), draw(UNITS), levels, groups)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, PradeError, SchemaError, many
-from prade.data.declare.schema import Invariant, PublishedTotals, Rule, checked_invariants
+from prade.data.declare.schema import Invariant, PublishedTotals, Rule
 from prade.data.public.joint import LARGEST_FULL_DOMAIN, Prior
 from prade.data.public.public import kept
 from prade.queries.query import Query, parse
@@ -56,18 +56,6 @@ class ParsedRule:
         return then if self.when is None else ~self.when.mask(codes) | then
 
 
-def stated(
-    schema: Schema, further: Iterable[Invariant], groups: Groups, levels: Sequence[Grouping]
-) -> tuple[tuple[Invariant, ...], dict[int, Floats]]:
-    """The schema's invariants and further ones, and the numbers of rows that they publish (see `published_totals`).
-
-    Rules that are not about the schema's columns, and totals that do not fit the levels or each other, are refused.
-    """
-    facts = checked_invariants([*schema.invariants, *further])
-    rules_of(facts, schema)
-    return facts, published_totals(facts, groups, levels)
-
-
 def rules_of(invariants: Iterable[Invariant], schema: Schema) -> list[ParsedRule]:
     return [ParsedRule.of(each, schema) for each in invariants if isinstance(each, Rule)]
 
@@ -89,7 +77,7 @@ def obeying(public: Public, invariants: Iterable[Invariant]) -> Public:
 def possible_cells(part: Part, invariants: Iterable[Invariant], schema: Schema) -> Flags:
     """Which cells of a part can have rows that obey the rules, as far as each rule by itself decides it.
 
-    A rule is not considered if it and the part together have too many combinations of values.
+    A rule is left out if it and the part together have too many combinations of values.
     """
     possible = np.ones(part.n_cells, np.bool_)
     for rule in rules_of(invariants, schema):
@@ -132,8 +120,8 @@ def published_totals(
 ) -> dict[int, Floats]:
     """The published numbers of rows by the number of their level, in the order of the level's groups.
 
-    Without `levels`, every statement of totals is a level of its own. Totals that do not name each group of their level
-    once, or that do not add up to those of a coarser level, are refused.
+    Without `levels`, every statement of totals is a level of its own. Each group of a level must be named once, and
+    totals must add up to those of a coarser level.
     """
     stated = [each for each in invariants if isinstance(each, PublishedTotals)]
     if levels is None:
@@ -156,15 +144,8 @@ def published_totals(
 def not_protected(invariants: Iterable[Invariant]) -> str | None:
     """A sentence that names the invariants that come from the private table; None if there are none."""
     private = [str(each) for each in invariants if each.source == "private"]
-    if not private:
-        return None
-    return f"Not protected, because taken from the private table and published exactly: {'; '.join(private)}."
-
-
-def lines_of(invariants: Iterable[Invariant]) -> Iterator[str]:
-    for each in invariants:
-        origin = " (from the private table: not protected)" if each.source == "private" else ""
-        yield f"met exactly: {each}{origin}"
+    words = "Not protected, because taken from the private table and published exactly"
+    return f"{words}: {'; '.join(private)}." if private else None
 
 
 def _sides(rule: str) -> list[str]:

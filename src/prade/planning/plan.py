@@ -5,9 +5,9 @@ queries of its parts. The budget B s_a / sum(s) determines the noise scale of it
 
     pure    b = rows * m_a / epsilon_a          zCDP    sigma^2 = rows^2 * m_a / (2 rho_a)
 
-where `rows` is the number of rows by which neighbouring tables differ. The costs of the asks add up to B (sequential
-composition); the groups of a level cost nothing extra, because each row is in only one of them. An (epsilon, delta)
-budget is split as the zCDP budget within it, or, with Laplace noise, as the pure budget epsilon.
+where `rows` is the number of rows by which neighbouring tables differ. The costs of the asks add up to B; the groups of
+a level cost nothing extra, because each row is in only one of them. An (epsilon, delta) budget is split as the zCDP
+budget within it, or, with Laplace noise, as the pure budget epsilon.
 """
 
 from __future__ import annotations
@@ -32,13 +32,11 @@ from prade.data.declare.schema import Invariant, PublishedTotals, Schema
 from prade.data.declare.schema_file import one_line_arrays
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles, PublicTable
-from prade.planning.invariants import lines_of, not_protected, obeying, stated
+from prade.planning.invariants import not_protected, obeying, published_totals
 from prade.planning.plan_file import VERSION, arguments_of_toml, within
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import NOT_REHEARSED, Expected, Settings
-from prade.planning.task import Target, Task, checked_targets
-from prade.privacy.budget import Budget
-from prade.privacy.dataset_names import dataset_name
+from prade.planning.task import Target, Task
 from prade.privacy.noise_law import NoiseLaw, noise_law
 from prade.privacy.protection import Unit
 from prade.queries.parts import Cells, Marginal, Part, Predicate
@@ -58,25 +56,23 @@ class Plan:
     """The questions about each group, the unit of protection and the budget: a value, and a readable file (`save`).
 
     `settings` say how to estimate, `expected` which error to expect, `public` where the public table is, `targets` what
-    the plan was tuned for. They cost nothing and do not affect what is measured, so they may be edited after planning,
-    and plans that differ only in them are equal, except that the hashes of the public files belong to the plan. `noise`
-    is the law of all noise where it is not the usual one of the budget's kind: a zcdp or an approx budget may be spent
-    on Laplace noise. `noise_budget` is what is split: the budget itself, or what an approx budget allows under that law
+    the plan was tuned for. They do not affect what is measured, so they may be edited after planning, and plans that
+    differ only in them are equal, except that the hashes of the public files belong to the plan. `noise` is the law of
+    all noise where it is not the usual one of the budget's kind; `noise_budget` is what is split
     (`prade.privacy.budget.Budget.noise_budget`).
 
     Each level adds its columns to those of the level before: ``["STATE"], ["PUMA"]`` means every state, and every PUMA
     within its state. If a level's total is None, the plan asks for the number of rows, as one more part of the level,
-    if that makes it more precise, v(own) < v(derived):
+    if v(own) < v(derived):
 
         v(own) = variance of the noise in one count        v(derived) = 1 / sum_k 1 / (m_k v_k)
 
-    v(derived) is the variance of the best mean of the sums of the covering parts, which have m_k counts with noise
-    variance v_k.
+    v(derived) is that of the best mean of the sums of the covering parts, which have m_k counts with variance v_k.
 
     >>> from prade import Schema, Workload
     >>> schema = Schema.from_mbi({"age": 10, "sex": 2})
     >>> ages = Workload.marginals(schema, ["age"])
-    >>> plan = Plan("survey", schema, Budget.pure(1), Unit(1), [Level("STATE", ages), Level("PUMA", Ask(ages, 3))],
+    >>> plan = Plan("survey", schema, 1, Unit(1), [Level("STATE", ages), Level("PUMA", Ask(ages, 3))],
     ...     groups={"STATE": [17, 17, 39], "PUMA": [1, 2, 1]})
     >>> print(plan.describe())
     3 groups, 2 levels, epsilon = 1 (pure differential privacy)
@@ -92,8 +88,8 @@ class Plan:
         self,
         dataset: str,
         schema: Schema,
-        budget: Budget,
-        unit: Unit,
+        budget: Any,
+        unit: Unit | None,
         levels: Sequence[Level],
         groups: Any = None,
         *,
@@ -105,35 +101,22 @@ class Plan:
         noise: str | None = None,
         version: int = VERSION,
     ) -> None:
-        self.dataset = dataset_name(dataset)
-        self.schema = schema
-        self.budget = budget
-        self.unit = unit
-        self.groups = Groups.of(groups)
-        self.settings = settings
-        self.expected = expected
-        self.public = public
+        if not isinstance(levels, Sequence) or not levels or not all(isinstance(level, Level) for level in levels):
+            raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {levels!r}")
+        bys = [level.by for level in levels]
+        self.task = task = Task(dataset, schema, budget, unit, bys, groups, invariants, targets)
+        self.dataset, self.schema, self.budget, self.unit = task.dataset, task.schema, task.budget, task.unit
+        self.groups, self.invariants, self.targets = task.groups, task.invariants, task.targets
+        self.settings, self.expected, self.public = settings, expected, public
         self.version = version  # of its file: 1 if prade 0.9 or an earlier version wrote it
-        if not isinstance(schema, Schema) or not schema.coded:
-            raise PradeError(f"a plan needs a Schema with a column that is not a group column, got {schema!r}")
-        if not isinstance(budget, Budget) or not isinstance(unit, Unit):
-            raise PradeError(f"a plan needs a Budget and a Unit, got {budget!r} and {unit!r}")
-        if budget == budget * 0:
+        if self.budget == self.budget * 0:
             raise PradeError("the budget is zero, but every answer costs something: give a larger budget")
-        self.noise_budget = budget.noise_budget(noise)  # refuses a law that cannot keep the promise
-        self.law: NoiseLaw = budget.law if noise is None else noise_law(noise)
-        _check_levels(levels, schema)
-        nested: dict[str, None] = {}
-        self.levels: tuple[Level, ...] = ()
-        for level in levels:
-            if nested and not level.by:
-                raise PradeError("a level without columns follows a level of groups: put it first, because levels nest")
-            nested |= dict.fromkeys(level.by)
-            self.groups.level(tuple(nested))  # refuses a column that the list of groups lacks
-            self.levels += (self._settled(replace(level, by=tuple(nested))),)
-        self.schema = schema.with_invariants(())
-        self.invariants, self.published = stated(schema, invariants, self.groups, self.groupings)
-        self.targets = checked_targets(targets, self.schema, _task_levels(self.levels))
+        self.noise_budget = self.budget.noise_budget(noise)  # refuses a law that cannot keep the promise
+        self.law: NoiseLaw = self.budget.law if noise is None else noise_law(noise)
+        _check_questions(levels, self.schema)
+        nested = [()] * (len(levels) - len(task.levels)) + list(task.levels)  # everybody may come first
+        self.levels = tuple(self._settled(replace(level, by=by)) for level, by in zip(levels, nested, strict=True))
+        self.published = published_totals(self.invariants, self.groups, self.groupings)
         self.questions: tuple[Question, ...] = tuple(self._questions())  # refuses a budget that is too small
         counts = sum(len(self.groupings[question.level]) * question.cells for question in self.questions)
         if counts > MOST_COUNTS:
@@ -142,6 +125,7 @@ class Plan:
                 "fewer columns at a time, coarser bins or fewer groups"
             )
 
+    # ---------------------------------------------------------------- tasks
     # ---------------------------------------------------------------- tasks
 
     @classmethod
@@ -170,20 +154,14 @@ class Plan:
         if whole and levels and levels[0].by:
             levels = [Level(()), *levels]
         what = task.dataset, task.schema, task.budget, task.unit, levels, task.groups
-        stated: dict[str, Any] = {"invariants": task.invariants, "targets": task.targets, "noise": noise}
-        plan = cls(*what, settings=settings, expected=expected, public=public, **stated)
+        terms: dict[str, Any] = {"invariants": task.invariants, "targets": task.targets, "noise": noise}
+        plan = cls(*what, settings=settings, expected=expected, public=public, **terms)
         if plan.task != task:
             raise PradeError(
                 f"the plan has the levels {', '.join(level.name for level in plan.levels)}, but the task has "
                 f"{', '.join('+'.join(by) or 'all' for by in task.levels)}: give one Level for each level of the task"
             )
         return plan
-
-    @property
-    def task(self) -> Task:
-        """The task that the plan is for."""
-        stated = self.groups, self.invariants, self.targets
-        return Task(self.dataset, self.schema, self.budget, self.unit, _task_levels(self.levels), *stated)
 
     # ---------------------------------------------------------------- contents
 
@@ -220,7 +198,9 @@ class Plan:
             lines.append(f"{level.name} ({many(len(grouping), 'group')})")
             questions = [f"  {self.line(question)}" for question in self.questions if question.level == number]
             lines += questions or ["  no questions: counts are added up from the levels below"]
-        lines += lines_of(self.invariants)
+        for each in self.invariants:
+            origin = " (from the private table: not protected)" if each.source == "private" else ""
+            lines.append(f"met exactly: {each}{origin}")
         if self.expected is not None:
             lines += [str(self.expected), *map(str, self.expected.targets)]
         return "\n".join(lines)
@@ -325,20 +305,16 @@ class Plan:
             yield from self._questions_of(number, level, whole)
 
     def _questions_of(self, number: int, level: Level, whole: Fraction) -> Iterator[Question]:
-        if level.total:
-            yield self._question(number, (total_part(self.schema, level),), True, level.total, 1, whole)
-        for ask in level.asks:
-            yield self._question(number, ask.workload.parts, False, ask.share, ask.workload.per_row, whole)
-
-    def _question(
-        self, level: int, parts: tuple[Part, ...], is_total: bool, share: Fraction, per_row: int, whole: Fraction
-    ) -> Question:
-        budget = self.noise_budget * (share / whole)
-        rows = self.unit.rows
-        scale = budget.noise_scale(rows * per_row, rows**2 * per_row)
-        if scale > LARGEST_SCALE:
-            raise PradeError(f"{self.budget} is so small that its noise would drown every count; give a larger budget")
-        return Question(level, parts, is_total, budget, self.law, scale)
+        totals = [((total_part(self.schema, level),), True, level.total, 1)] if level.total else []
+        asked = [(ask.workload.parts, False, ask.share, ask.workload.per_row) for ask in level.asks]
+        for parts, is_total, share, per_row in (*totals, *asked):
+            budget, rows = self.noise_budget * (share / whole), self.unit.rows
+            scale = budget.noise_scale(rows * per_row, rows**2 * per_row)
+            if scale > LARGEST_SCALE:
+                raise PradeError(
+                    f"{self.budget} is so small that its noise would drown every count; give a larger budget"
+                )
+            yield Question(number, parts, is_total, budget, self.law, scale)
 
     def _settled(self, level: Level) -> Level:
         """The level with its total decided; the level's share of the budget stays the same."""
@@ -403,22 +379,16 @@ def _released(folder: Path, plan_hash: str) -> bool:
     return False
 
 
-def _check_levels(levels: Sequence[Level], schema: Schema) -> None:
-    if not isinstance(levels, Sequence) or not levels or not all(isinstance(level, Level) for level in levels):
-        raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {levels!r}")
+def _check_questions(levels: Sequence[Level], schema: Schema) -> None:
     if not any(level.asks or level.total for level in levels):
         raise PradeError("the plan asks no question: give at least one level a workload")
     if not levels[-1].asks and not levels[-1].total:
         raise PradeError("the last level asks no question, so nothing would be known about its groups: leave it out")
-    if any(ask.share == 0 for level in levels for ask in level.asks):
+    asks = [ask for level in levels for ask in level.asks]
+    if any(ask.share == 0 for ask in asks):
         raise PradeError("an Ask has the share 0, but every answer needs some budget: leave it out")
-    if any(ask.workload.schema != schema for level in levels for ask in level.asks):
+    if any(ask.workload.schema != schema for ask in asks):
         raise WorkloadError("a level's workload was made for a schema other than the plan's: make it again")
-
-
-def _task_levels(levels: Sequence[Level]) -> list[tuple[str, ...]]:
-    """The levels of a plan's task: everybody is above all levels, and is not listed."""
-    return [level.by for level in (levels[1:] if len(levels) > 1 and not levels[0].by else levels)]
 
 
 # ---------------------------------------------------------------------- coverage
@@ -460,14 +430,11 @@ def unlisted_groups(schema: Schema, groups: Groups) -> list[str]:
 
 def left_out_in_words(measured_not: Sequence[str], unlisted: Sequence[str]) -> list[str]:
     """A sentence about columns that a plan does not measure, and one about group columns that no row will have."""
-    return [
-        f"{words}: {', '.join(columns)}"
-        for words, columns in (
-            ("not measured, so that their values follow the public table", measured_not),
-            ("not in the list of groups, so that synthetic rows will lack them", unlisted),
-        )
-        if columns
-    ]
+    sentences = {
+        "not measured, so that their values follow the public table": measured_not,
+        "not in the list of groups, so that synthetic rows will lack them": unlisted,
+    }
+    return [f"{words}: {', '.join(columns)}" for words, columns in sentences.items() if columns]
 
 
 # ---------------------------------------------------------------------- the public table

@@ -1,9 +1,7 @@
 """Reading the file of a plan: TOML that people can read and edit. Unknown keys are refused.
 
-It contains everything that determines what is measured, including the schema and the list of groups, so that a release
-explains itself. The optional tables [settings], [expected], [public] and [[target]] do not affect what is measured:
-they say how to estimate, which error to expect, where the public table is, and what the plan was tuned for. Of these,
-only the hashes of the public files are part of the plan's own hash.
+It has everything that determines what is measured, so that a release explains itself. The optional tables [settings],
+[expected], [public] and [[target]] do not affect that; only the hashes of public files are part of the plan's own hash.
 """
 
 from __future__ import annotations

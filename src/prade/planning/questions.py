@@ -1,12 +1,11 @@
 """The contents of a plan: levels, what is asked at each of them (`Ask`), and the resulting noisy questions.
 
-Give table k, with n_k cells, the share s_k of a budget. The noise in each of its counts has a scale proportional to
-1 / s_k (Laplace) or a variance proportional to 1 / s_k (Gaussian). Summed over all counts of all tables, both are
+Give table k, with n_k cells, the share s_k of a budget. The noise in each of its counts has a scale (Laplace) or a
+variance (Gaussian) proportional to 1 / s_k. Summed over all counts of all tables,
 
-    sum over k of n_k / s_k,        least, for shares that add up to 1, where s_k is proportional to sqrt(n_k)
+    sum over k of n_k / s_k        is least, for shares that add up to 1, where s_k is proportional to sqrt(n_k)
 
-So `weighted_asks` gives the least sum of standard errors under Laplace noise, and the least sum of variances under
-Gaussian noise. Equal shares spend too much on a table of two cells and too little on one of twenty.
+Equal shares spend too much on a table of two cells and too little on one of twenty.
 """
 
 from __future__ import annotations
@@ -136,9 +135,6 @@ def _share(value: Number, what: str) -> Fraction:
     if (share := exact(value, what)) < 0:
         raise PradeError(f"{what} is {readable(share)}; give a number that is 0 or more")
     return share
-
-
-# ---------------------------------------------------------------------- shares
 
 
 PRECISION = 1000  # square roots are whole multiples of 1 / PRECISION, so that shares are exact fractions

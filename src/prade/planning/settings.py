@@ -39,12 +39,10 @@ class Settings:
     counts for against smoothed answers. smooth: False uses the raw answers, with the squared loss and an n0 derived
     from them, times `trust`. estimator: "map" weights answers by their noise; "two-stage" and "ide" are the paper's,
     and use the raw answers. posterior: "laplace" smooths answers under the law of Laplace noise, "linear" as if that
-    noise were Gaussian; with Gaussian noise both are the same. support: how many public rows estimates from smoothed
-    answers start from, if the table has half as many more; 0 takes all of them
-    (`prade.estimating.levels.public_cells`). extra: share of the prior's weight on rows of no public person: all other
-    rows of a small domain, or crossings of public rows. unseen: whether values that no public row has, but that the
-    answers show, get rows too (`prade.estimating.levels.added_rows`). change: by how much a group is expected to differ
-    from its own public rows, as a share of the variance between public groups; answers that say more about it decide.
+    noise were Gaussian. support: how many public rows estimates from smoothed answers start from, if the table has half
+    as many more; 0 takes all. extra: share of the prior's weight on rows of no public person. unseen: whether values
+    that no public row has, but that the answers show, get rows too (`prade.estimating.levels.added_rows`). change: by
+    how much a group is expected to differ from its own public rows, as a share of the variance between public groups.
     """
 
     # On invented tables of earlier years, 0.8 was better than 0.98 by 3 to 13 % where places changed, and between 4 %

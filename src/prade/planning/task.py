@@ -27,8 +27,8 @@ from prade.core.documents import file_text, structured, toml_table
 from prade.core.errors import DataError, PradeError, WorkloadError, names_of
 from prade.core.numbers import exact, readable
 from prade.data.declare.groups import Groups
-from prade.data.declare.schema import Invariant, Schema
-from prade.planning.invariants import stated
+from prade.data.declare.schema import Invariant, Schema, checked_invariants
+from prade.planning.invariants import published_totals, rules_of
 from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.protection import Unit
@@ -80,15 +80,10 @@ class Target:
         if not (lists.tables or lists.predicates or lists.statistics):
             raise PradeError(f"a target names nothing; give tables, predicates or statistics, as in {EXAMPLE}")
         levels = [lists.by] if isinstance(lists.by, str) else lists.by
-        values = (
-            tuple(_table_of(table) for table in lists.tables),
-            tuple(lists.predicates),
-            tuple(lists.statistics),
-            tuple(_level_of(level) for level in levels),
-            share,
-        )
-        for name, value in zip(self.__dataclass_fields__, values, strict=True):
-            object.__setattr__(self, name, value)
+        tables, by = tuple(map(_table_of, lists.tables)), tuple(map(_level_of, levels))
+        values = tables, tuple(lists.predicates), tuple(lists.statistics), by, share
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
 
     def __repr__(self) -> str:
         lists = {name: getattr(self, name) for name in ("tables", "predicates", "statistics", "by")}
@@ -324,7 +319,9 @@ class Task:
             raise PradeError("groups and levels go together: give both, or neither, and all rows are one group")
         nested = _nested(named or [()], listed)
         everybody = [()] if nested[0] else []  # it is above all levels
-        facts, _ = stated(schema, invariants, listed, [listed.level(by) for by in (*everybody, *nested)])
+        facts = checked_invariants([*schema.invariants, *invariants])
+        rules_of(facts, schema)  # refuses rules that are not about the schema's columns
+        published_totals(facts, listed, [listed.level(by) for by in (*everybody, *nested)])
         wanted = checked_targets(targets, schema, nested)
         values = dataset_name(dataset), schema.with_invariants(()), budget, unit, nested, listed, facts, wanted
         for field, value in zip(fields(self), values, strict=True):
