@@ -21,7 +21,7 @@ from prade.cli.plan_commands import SHOWN
 @weight
 @click.option("--epsilon", default="1", show_default=True, help="Budget for which to compute the noise scale.")
 @rows_per_person
-@csv_options("files", "private", "groups_file", private=True)
+@csv_options("files", "private", "groups_file")
 @as_json
 @examples(
     "  prade check --schema schema.toml --groups places.csv public.parquet\n"

@@ -276,14 +276,9 @@ worker_options = giving(
         help="Work on a Dask cluster, as in --cluster tcp://10.0.0.1:8786; its workers must see the same folders.",
     ),
 )
-line_breaks = click.option(
-    "--line-breaks",
-    is_flag=True,
-    help="Cells in quotes of the private CSV file may have line breaks. [default: a record is a line]",
-)
 
 
-def csv_options(*names: str, private: bool = False) -> Callable[[Command], Command]:
+def csv_options(*names: str) -> Callable[[Command], Command]:
     """Add the options, and give the command the named paths together with the format that the options declare."""
 
     def add(command: Command) -> Command:
@@ -291,12 +286,11 @@ def csv_options(*names: str, private: bool = False) -> Callable[[Command], Comma
         @click.option(
             "--delimiter", default=",", show_default=True, help="Character between the cells of CSV files; or tab."
         )
-        @together(*[line_breaks] * private)
         @wraps(command)
-        def with_format(encoding: str, delimiter: str, line_breaks: bool = False, **arguments: Any) -> Any:
+        def with_format(encoding: str, delimiter: str, **arguments: Any) -> Any:
             from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat
 
-            form = CsvFormat(encoding, delimiter, line_breaks)
+            form = CsvFormat(encoding, delimiter)
             for name in names if form != DEFAULT_FORMAT else ():
                 paths = arguments[name]
                 several = isinstance(paths, tuple)

@@ -236,14 +236,14 @@ def _targets(explored: Exploration) -> list[dict[str, Any]]:
 @as_json
 @examples(
     "  prade schema label --codebook codebook.csv schema.toml -o labelled.toml\n"
-    "  prade schema label --codebook PUMS_Data_Dictionary_2024.csv schema.toml --force\n"
+    "  prade schema label --codebook codebook.csv schema.toml --force\n"
     "  prade schema label --codebook codebook.csv release"
 )
 def label(schema_file: str, codebook: str, output: str | None, force: bool) -> None:
     """Label the columns and values of a SCHEMA, or of a release, from a codebook.
 
     The codebook is a CSV file with the columns column, title, description, unit, value and label; a line without a
-    value is about the column itself. The Census Bureau's PUMS data dictionary, with lines NAME and VAL, is read too.
+    value is about the column itself.
     Labels are for readers. A plan measures and costs the same with them and without. Give the folder of a release to
     label what was measured already.
     """

@@ -49,7 +49,7 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @click.argument("plan_file", metavar="PLAN", type=FILE)
 @click.argument("private", type=FILE)
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
-@csv_options("private", private=True)
+@csv_options("private")
 @click.option(
     "--memory-limit",
     metavar="SIZE",
@@ -279,7 +279,7 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
 @click.argument("private", type=FILE)
 @planning
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
-@csv_options("private", "public", "groups_file", private=True)
+@csv_options("private", "public", "groups_file")
 @spending
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table alone is expected to be better.")

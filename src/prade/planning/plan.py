@@ -28,8 +28,7 @@ from prade.core.documents import Malformed, file_text, json_value
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError, many
 from prade.core.files import replace_file
 from prade.data.declare.groups import Grouping, Groups, RecurringGroups
-from prade.data.declare.schema import Invariant, PublishedTotals, Schema
-from prade.data.declare.schema_file import one_line_arrays
+from prade.data.declare.schema import Invariant, PublishedTotals, Schema, toml_text
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.planning.invariants import not_protected, obeying, published_totals
@@ -264,12 +263,10 @@ class Plan:
 
     def to_toml(self) -> str:
         """The text of the file, which begins with the plan's description as comments."""
-        import tomli_w
-
         # TOML forbids control characters in comments, and a column's name may contain some.
         lines = (line if line.isprintable() else ascii(line)[1:-1] for line in self.describe().split("\n"))
         head = "\n".join(f"# {line}" for line in lines)
-        return f"{head}\n\n{one_line_arrays(tomli_w.dumps(self.to_dict()))}"
+        return f"{head}\n\n{toml_text(self.to_dict())}"
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan as TOML, completely or not at all. Paths of public files are relative to the plan's folder."""

@@ -1,4 +1,4 @@
-"""--encoding, --delimiter and --line-breaks: CSV files in other formats, from the schema to the score."""
+"""--encoding and --delimiter: CSV files in other formats, from the schema to the score."""
 
 import json
 

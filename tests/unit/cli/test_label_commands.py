@@ -69,7 +69,7 @@ def test_a_file_is_replaced_with_force_only(files: Path) -> None:
     assert "schema.toml exists already" in call("--codebook", "codebook.csv", "schema.toml", code=1).stderr
     Path("contradiction.csv").write_text("column,title\nSEX,Sex\nSEX,Gender\n", encoding="utf-8")
     refused = call("--codebook", "contradiction.csv", "schema.toml", "--force", code=1)
-    assert "contradiction.csv: lines 2 and 3 contradict each other about the title" in refused.stderr
+    assert "contradiction.csv: column 'SEX' has two texts for the title" in refused.stderr
     Path("contradiction.csv").unlink()
     assert Path("schema.toml").read_text("utf-8") == before
     call("--codebook", "codebook.csv", "schema.toml", "--force")

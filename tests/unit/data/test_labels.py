@@ -2,7 +2,6 @@
 
 import copy
 import datetime
-import math
 import pickle
 from dataclasses import replace
 
@@ -99,7 +98,6 @@ def test_a_label_is_shown_alone_unless_another_cell_looks_the_same():
         ({"edges": [0.5, 2, 3], "integer": True, "min": 0}, ["0", "1", "2", "3 or more"]),
         ({"edges": [0, 20000], "integer": True, "min": -9}, ["-9 to -1", "0 to 19,999", "20,000 or more"]),
         ({"edges": [1, 2.5], "max": 4}, ["under 1", "1 to under 2.5", "2.5 to 4"]),
-        ({"edges": [math.nextafter(20, 99), math.nextafter(40, 99)]}, ["up to 20", "over 20 to 40", "over 40"]),
         ({"edges": [1], "missing": True, "labels": {None: "no job"}}, ["under 1", "1 or more", "no job"]),
         (
             {"edges": [datetime.date(1970, 1, 2), datetime.date(1971, 1, 1)]},
@@ -152,24 +150,6 @@ WAGP,,,,0,none
 OTHER,Something else,,,1,one
 """
 
-DICTIONARY = """NAME,RT,C,1,"Record Type"
-VAL,RT,C,1,"P","P","Person Record"
-NAME,SEX,C,1,"Sex"
-VAL,SEX,C,1,"1","1","Male"
-VAL,SEX,C,1,"2","2","Female"
-VAL,SEX,C,1,"b","b","not asked"
-NAME,SCHL,C,2,"Educational attainment"
-VAL,SCHL,C,2,"bb","bb","N/A (less than 3 years old)"
-VAL,SCHL,C,2,"01","01","No schooling completed"
-VAL,SCHL,C,2,"24","24","Doctorate degree"
-NAME,WAGP,N,6,"Wages or salary income past 12 months"
-VAL,WAGP,N,6,"bbbbbb","bbbbbb","N/A (less than 15 years old)"
-VAL,WAGP,N,6,"0","0","None"
-VAL,WAGP,N,6,"4","999999","$4 to 999999 (Rounded and top-coded)"
-VAL,AGEP,N,2,"bb","bb","not born"
-NAME,SEX,C,1,"Sex",,
-"""
-
 
 @pytest.fixture
 def codebook(tmp_path):
@@ -203,28 +183,15 @@ def test_a_table_gives_words_and_labels_and_names_what_was_not_used(codebook):
     assert result[1:] == (used, 8, ("AGEP",), ("OTHER",), {"SCHL": ("7",), "WAGP": ("0",)})
 
 
-def test_the_census_bureaus_dictionary_is_read(codebook):
-    result = codebook(DICTIONARY)
-    assert result.schema["SEX"].labels == {"1": "Male", "2": "Female"}
-    assert result.schema["SCHL"].title == "Educational attainment"
-    missing = "N/A (less than 3 years old)"
-    expected = {"1": "No schooling completed", "2": "before", "24": "Doctorate degree", "missing": missing}
-    assert result.schema["SCHL"].labels == expected
-    assert result.schema["WAGP"].labels == {"missing": "N/A (less than 15 years old)"}
-    assert (result.columns, result.unknown_columns) == (("SEX", "SCHL", "WAGP", "AGEP"), ("RT",))
-    assert result.unknown_values == {"SEX": ("missing",), "WAGP": ("0", "4 to 999999"), "AGEP": ("missing",)}
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("column,title\nSEX,Sex\nSEX,Gender\n", "lines 2 and 3 contradict each other about the title in column 'SEX'"),
-        ("column,value,label\nSEX,1,male\nSEX,01,man\n", "about the label of 01 in column 'SEX': 'male' and 'man'"),
-        ("\n\n", "is empty"),
+        ("column,title\nSEX,Sex\nSEX,Gender\n", "column 'SEX' has two texts for the title: 'Sex' and 'Gender'"),
+        ("column,value,label\nSEX,1,male\nSEX,01,man\n", "for the label of 01: 'male' and 'man'"),
+        ("", "is empty"),
         ("column,lable\nSEX,x\n", "the header is column, lable; .*did you mean 'label'"),
-        ("column,label,value\nSEX,male,\n", "line 2 has 3 cells; it needs a column, a value if"),
-        ("column,title\nSEX,Sex, that is\n", "line 2 has 3 cells; .* at most 2 cells: put texts"),
-        ("NAME,SEX,C,1,Sex\nWHAT,SEX,C,1\n", "line 2 begins with 'WHAT' and has 4 cells"),
+        ("column,label,value\nSEX,male,\n", "row 1 needs a column, and for a label a value"),
+        ("column,title\nSEX,Sex, that is\n", "is not a well-formed csv"),
         ('column,title\nSEX,"Sex\x07"\n', "without control characters"),
     ],
 )
@@ -237,9 +204,9 @@ def test_a_file_that_is_not_a_codebook_is_refused_with_its_name(codebook, text, 
 def test_other_encodings_and_delimiters_are_declared(tmp_path):
     path = tmp_path / "codebook.csv"
     path.write_text("column;value;label\nTEN;own;propriété\n", encoding="latin-1")
-    with pytest.raises(DataError, match=r"line 2 of .* is not text in the encoding utf-8"):
+    with pytest.raises(DataError, match="is not text in the encoding utf-8: line 2"):
         labelled(SCHEMA, CsvFile(path, delimiter=";"))
     labels = labelled(SCHEMA, CsvFile(path, encoding="latin-1", delimiter=";")).schema["TEN"].labels
     assert labels == {"own": "propriété"}
-    with pytest.raises(DataError, match="there is no codebook"):
+    with pytest.raises(DataError, match="there is no file"):
         labelled(SCHEMA, tmp_path / "none.csv")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Column, CsvFile, Schema
+from prade import Column, Schema
 from prade.core.errors import DataError
 from prade.core.files import spill_folder
 from prade.data.public.joint import encode
@@ -108,22 +108,6 @@ def test_records_with_too_few_or_too_many_cells_count_by_their_first(tmp_path):
     assert found[0] == [[0, 0, 1, 0], [1, 1, 2, 0]]
     with open_source(tmp_path / "odd.csv") as source:
         assert count(source, SCHEMA, PARTS[:1])[0].sum() == 7  # every line but the empty one
-
-
-@pytest.mark.parametrize(
-    ("name", "size"),
-    [("rows.csv", 70), ("rows.csv", 20_000_000), ("rows.csv.gz", 1_000_000)],
-)
-def test_lines_inside_a_quoted_cell_are_no_rows(name, size, tmp_path):
-    """Files are read in pieces of 2**22 bytes; a cell full of lines lies across a cut."""
-    header, line, inner = b"AGE,NOTE\r\n", b"70," + b"x" * 500 + b"\r\n", b"\r\n3,x"
-    note = inner * (size // len(inner))
-    before, rest = divmod(max(2**23 - len(header) - len(note) // 2, 10_000), len(line))
-    filler = line.replace(b"x", b"x" * (rest + 1), 1)  # so that the middle of the cell is at the cut
-    text = header + filler + line * (before - 1) + b'3,"' + note + b'"\r\n' + line * 5000
-    (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
-    found = counted(CsvFile(tmp_path / name, line_breaks=True), SCHEMA["AGE"])
-    assert found[0, [0, 2]].tolist() == [1, before + 5000]
 
 
 def sweep_at(moment, monkeypatch):

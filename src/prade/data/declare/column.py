@@ -15,7 +15,6 @@ from prade.data.declare.kinds import (
     MISSING,
     ORDER,
     Categorical,
-    ColumnKind,
     Declaration,
     Group,
     Mask,
@@ -25,7 +24,7 @@ from prade.data.declare.kinds import (
 )
 from prade.data.declare.numeric import Numeric
 
-KINDS: dict[str, type[ColumnKind]] = {kind.name: kind for kind in (Categorical, Numeric, Group)}
+KINDS: dict[str, type[Categorical | Numeric]] = {kind.name: kind for kind in (Categorical, Numeric, Group)}
 
 
 @dataclass(frozen=True)
@@ -60,12 +59,13 @@ class Column(Declaration):
         self._check_policy()
         try:
             check_words({"title": self.title, "description": self.description, "unit": self.unit})
-            self._set("labels", settled_labels(self.domain))
+            any_value = self.groups and not self.values
+            self._set("labels", settled_labels(self, any_value=any_value))
         except SchemaError as error:
             raise error.within(f"column {self.name!r}") from None
 
     @property
-    def domain(self) -> ColumnKind:
+    def domain(self) -> Categorical | Numeric:
         """What the column's kind says about it."""
         return KINDS[self.kind](self)
 

@@ -1,19 +1,9 @@
-"""Texts for readers: columns, values, bins and groups by their titles and labels instead of their codes.
-
-A labelled value is shown by its label. If another cell of the column has the same text, the code follows: "other (6)".
-A value without a label is shown unchanged, a bin in words: "10 to 39". The unit is part of the column's heading,
-"Wages (US dollars a year)", instead of every bin.
-"""
+"""Texts for readers: a codebook's titles and labels for a schema, and groups by their labels instead of their codes."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -23,24 +13,13 @@ from prade.data.declare.column import Column
 from prade.data.declare.kinds import MISSING, label_key
 from prade.data.declare.schema import Schema
 from prade.data.read.coding import code_cells
-from prade.data.read.csv import first_line_outside, format_of, header_of, opened
+from prade.data.read.tables import read_table
 
 if TYPE_CHECKING:
     from prade.data.declare.groups import Grouping
 
 WORDS = ("title", "description", "unit")
 HEADER = ("column", *WORDS, "value", "label")
-DICTIONARY = {"NAME": 5, "VAL": 7}  # the lines of the Census Bureau's form, and their number of cells
-
-
-class Note(NamedTuple):
-    """One text of a codebook: a title, description or unit of a column, or the label of a value."""
-
-    line: int
-    column: str
-    what: str  # one of WORDS, or "label"
-    text: str
-    value: str = ""
 
 
 class Labelling(NamedTuple):
@@ -54,24 +33,23 @@ class Labelling(NamedTuple):
     unknown_values: dict[str, tuple[str, ...]]  # by column: values of the codebook that have no label of their own
 
 
-def labelled(schema: Schema, path: str | PathLike[str]) -> Labelling:
-    """A schema with the labels of a codebook of either form; a `CsvFile` says that it is not in UTF-8 with commas.
+def labelled(schema: Schema, codebook: Any) -> Labelling:
+    """A schema with the labels of a codebook, a table or file; a `CsvFile` says that it is not in UTF-8 with commas.
 
-    They replace those that the schema has; two different ones in the file are refused.
+    They replace those that the schema has; two different ones in the codebook are refused.
     """
+    columns: list[Column] = []
+    values, unknown = 0, dict[str, tuple[str, ...]]()
     try:
-        records = _records(path)
-        notes = list(_of_dictionary(records) if records[0][1][0] in DICTIONARY else _of_table(records))
-        columns: list[Column] = []
-        values, unknown = 0, dict[str, tuple[str, ...]]()
+        rows = _rows(codebook)
         for column in schema:
-            words, labels, lost = _sorted(column, [note for note in notes if note.column == column.name])
+            words, labels, lost = _entries(column, [row for row in rows if row["column"] == column.name])
             columns.append(replace(column, **words, labels={**column.labels, **labels}))
             values += len(labels)
             unknown |= {column.name: tuple(lost)} if lost else {}
     except PradeError as error:
-        raise error.within(fspath(path)) from None
-    entries = dict.fromkeys(note.column for note in notes)
+        raise error.within(str(codebook)[:200]) from None
+    entries = dict.fromkeys(row["column"] for row in rows)
     return Labelling(
         Schema(columns, linked=schema.linked, invariants=schema.invariants),
         tuple(name for name in schema.names if name in entries),
@@ -82,23 +60,45 @@ def labelled(schema: Schema, path: str | PathLike[str]) -> Labelling:
     )
 
 
-def _sorted(column: Column, notes: Sequence[Note]) -> tuple[dict[str, Any], dict[str, str], dict[str, None]]:
+def _rows(codebook: Any) -> list[dict[str, str]]:
+    """The rows of a codebook, without spaces around and double spaces in cells; absent cells are empty."""
+    read_table(codebook)  # refuses a file in another encoding
+    table = read_table(codebook, guess=False)
+    header = [name.strip().lower() for name in table.column_names]
+    if len({*header}) < len(header) or not {"column"} <= {*header} <= {*HEADER}:
+        hint = "".join(closest(name, HEADER) for name in header if name not in HEADER)
+        raise DataError(f"the header is {', '.join(header)}; give column and any of {', '.join(HEADER[1:])}{hint}")
+    cells = [[" ".join(str(cell or "").split()) for cell in column.to_pylist()] for column in table.columns]
+    rows = [dict.fromkeys(HEADER, "") | dict(zip(header, row, strict=True)) for row in zip(*cells, strict=True)]
+    for number, row in enumerate(rows, start=1):
+        if not row["column"] or (row["label"] and not row["value"]):
+            raise DataError(f"row {number} needs a column, and for a label a value ({MISSING!r} for empty cells)")
+    return rows
+
+
+def _entries(
+    column: Column, rows: Sequence[Mapping[str, str]]
+) -> tuple[dict[str, Any], dict[str, str], dict[str, None]]:
     """The words about a column, the labels of its values, and the values that have none; contradictions are refused."""
-    first: dict[tuple[str, str], Note] = {}
+    words: dict[str, Any] = {}
+    labels: dict[str, str] = {}
     lost: dict[str, None] = {}
-    for note, key in zip(notes, _keys(column, [note.value for note in notes]), strict=True):
-        if note.what == "label" and key is None:
-            lost[note.value] = None
-            continue
-        before = first.setdefault((note.what, key or "" if note.what == "label" else ""), note)
-        if before.text != note.text:
-            what = f"the label of {note.value}" if note.what == "label" else f"the {note.what}"
+
+    def note(texts: dict[str, str], key: str, text: str, what: str) -> None:
+        if (before := texts.setdefault(key, text)) != text:
             raise SchemaError(
-                f"lines {before.line} and {note.line} contradict each other about {what} in column "
-                f"{note.column!r}: {before.text[:40]!r} and {note.text[:40]!r}; remove one"
+                f"column {column.name!r} has two texts for {what}: {before[:40]!r} and {text[:40]!r}; remove one"
             )
-    words: dict[str, Any] = {what: note.text for (what, _), note in first.items() if what != "label"}
-    return words, {key: note.text for (what, key), note in first.items() if what == "label"}, lost
+
+    for row, key in zip(rows, _keys(column, [row["value"] for row in rows]), strict=True):
+        for what in WORDS:
+            if row[what]:
+                note(words, what, row[what], f"the {what}")
+        if row["label"] and key is not None:
+            note(labels, key, row["label"], f"the label of {row['value']}")
+        elif row["label"]:
+            lost[row["value"]] = None
+    return words, labels, lost
 
 
 def _keys(column: Column, values: Sequence[str]) -> list[str | None]:
@@ -112,59 +112,6 @@ def _keys(column: Column, values: Sequence[str]) -> list[str | None]:
         MISSING if missing and value == MISSING else label_key(listed[code]) if fit and not column.numeric else None
         for value, code, fit in zip(values, codes.tolist(), fits.tolist(), strict=True)
     ]
-
-
-def _records(path: str | PathLike[str]) -> list[tuple[int, list[str]]]:
-    """The number and the cells of each line that is not empty, without spaces around and double spaces in them."""
-    form = format_of(path)
-    if not Path(path).is_file():
-        raise DataError(f"there is no codebook {path}; check the path")
-    try:
-        header_of(path, form)  # refuses an empty file, another encoding and another delimiter
-        if (line := first_line_outside(path, form.encoding)) is not None:
-            raise DataError(f"line {line} of {path} is not text in the encoding {form.encoding}", remedy="encoding")
-        with opened(path) as file:
-            text = file.read().decode("utf-8-sig" if form.encoding == "utf-8" else form.encoding)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=form.delimiter)
-        records = [(reader.line_num, [" ".join(cell.split()) for cell in row]) for row in reader]
-    except (OSError, EOFError, csv.Error, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not a CSV file that can be read ({error}); save the codebook as CSV") from None
-    if not any(any(cells) for _, cells in records):
-        raise DataError(f"{path} is empty; a codebook begins with the header {','.join(HEADER)}")
-    return [(line, cells) for line, cells in records if any(cells)]
-
-
-def _of_table(records: Sequence[tuple[int, list[str]]]) -> Iterator[Note]:
-    (_, first), *rows = records
-    header = [name.lower() for name in first]
-    if len({*header}) < len(header) or not {"column"} <= {*header} <= {*HEADER}:
-        hint = "".join(closest(name, HEADER) for name in header if name not in HEADER)
-        raise DataError(f"the header is {', '.join(header)}; give column and any of {', '.join(HEADER[1:])}{hint}")
-    for line, cells in rows:
-        row = dict.fromkeys(HEADER, "") | dict(zip(header, cells, strict=False))
-        if len(cells) > len(header) or not row["column"] or (row["label"] and not row["value"]):
-            raise DataError(
-                f"line {line} has {len(cells)} cells; it needs a column, a value if it has a label ({MISSING!r} for "
-                f"empty cells), and at most {len(header)} cells: put texts with commas in quotes"
-            )
-        yield from (Note(line, row["column"], what, row[what]) for what in WORDS if row[what])
-        if row["label"]:
-            yield Note(line, row["column"], "label", row["label"], row["value"])
-
-
-def _of_dictionary(records: Sequence[tuple[int, list[str]]]) -> Iterator[Note]:
-    for line, cells in records:
-        kind, size = cells[0], DICTIONARY.get(cells[0], 0)
-        if len(cells) < size or any(cells[size:]):
-            raise DataError(
-                f"line {line} begins with {kind[:40]!r} and has {len(cells)} cells; the lines of this codebook are "
-                "NAME,column,type,length,title and VAL,column,type,length,from,to,label"
-            )
-        if kind == "NAME" and cells[4]:
-            yield Note(line, cells[1], "title", cells[4])
-        elif kind == "VAL" and cells[6]:
-            low = MISSING if re.fullmatch("b+", cells[4]) else cells[4]
-            yield Note(line, cells[1], "label", cells[6], low if cells[4] == cells[5] else f"{low} to {cells[5]}")
 
 
 def group_texts(schema: Schema, grouping: Grouping) -> list[str]:

@@ -1,8 +1,4 @@
-"""Proposing a schema from a public table: lists where there are few distinct values, bins where there are many.
-
-The proposal is a starting point: a value that private rows may have belongs in the list even if the public table
-happens not to have it.
-"""
+"""Proposing a schema from a public table: lists where there are few distinct values, bins where there are many."""
 
 from __future__ import annotations
 
@@ -31,8 +27,6 @@ from prade.data.read.tables import distinct_values, group_cells, plain_cells, re
 AGE = re.compile(r"(^|[^a-z])age[psd]?($|[^a-z])", re.IGNORECASE)
 USUAL_AGES = (5.0, 10.0, 15.0, 18.0, *map(float, range(20, 90, 5)))
 OLDEST = 130
-# A text column counts as numeric if at most this many of its distinct cells are not numbers, such as "N", "NA" or ".".
-MOST_SENTINELS = 1
 
 
 def infer_columns(
@@ -80,22 +74,14 @@ def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> 
     if is_text(values.type):
         texts = python_values(values)
         codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in texts)
-        if codes or not_a_number.sum() > MOST_SENTINELS or not_a_number.all():
+        if codes or not_a_number.sum() > 1 or not_a_number.all():  # one, such as "N", stands for missing
             few = len(values) <= max_values
             return Column(name, "categorical", values=tuple(sorted(texts)), missing=missing) if few else None
         missing = missing or bool(not_a_number.any())
-    numbers, counts = numbers[~not_a_number], counts[~not_a_number]
-    finite = np.abs(numbers) <= LARGEST_NUMBER
-    return _numbers(name, numbers[finite], counts[finite], missing, max_values, bins)
-
-
-def _numbers(
-    name: str, numbers: NDArray[np.float64], counts: NDArray[Any], missing: bool, max_values: int, bins: int
-) -> Column | None:
-    if not len(numbers):
+    finite = np.abs(numbers) <= LARGEST_NUMBER  # of NaN it is false
+    if not finite.any():
         return None
-    distinct, index = np.unique(numbers, return_inverse=True)
-    rows = np.bincount(index, weights=counts)
+    distinct, rows = _distinct(numbers[finite], counts[finite])
     whole = bool((distinct == np.floor(distinct)).all()) and float(np.abs(distinct).max()) < LARGEST_WHOLE
     # Fractions are measurements, however few there are: another table will have other ones in between.
     if (whole and len(distinct) <= max_values) or len(distinct) == 1:
@@ -110,17 +96,22 @@ def _numbers(
     return Column(name, "numeric", edges=edges, integer=whole, min=low, max=high, missing=missing)
 
 
+def _distinct(numbers: Floats, counts: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
+    """The distinct numbers, and of how many rows each is."""
+    distinct, index = np.unique(numbers, return_inverse=True)
+    return distinct, np.bincount(index, weights=counts)
+
+
 def _dates(name: str, values: Any, counts: NDArray[Any], missing: bool, bins: int) -> Column:
     days = np.floor(numbers_of(Column(name, "numeric", edges=(0.0,), dates=True), values))
-    distinct, index = np.unique(days, return_inverse=True)
-    rows = np.bincount(index, weights=counts)
+    distinct, rows = _distinct(days, counts)
     edges = _quantiles(distinct, rows, bins) if len(distinct) > bins else distinct[1:]
     low, high = (float(distinct[0]), float(distinct[-1])) if len(distinct) > 1 else (None, None)
     edges = edges if len(edges) else distinct[-1:]  # only one day: one bin for earlier days, one for the rest
     return Column(name, "numeric", edges=tuple(map(float, edges)), min=low, max=high, missing=missing, dates=True)
 
 
-def _quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: int) -> NDArray[np.float64]:
+def _quantiles(distinct: Floats, rows: NDArray[Any], bins: int) -> Floats:
     """The distinct quantiles of order 1 / bins, 2 / bins, ..., without the smallest value."""
     cumulative = np.cumsum(rows) / rows.sum()
     orders = np.arange(1, bins) / bins
@@ -128,7 +119,7 @@ def _quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: int) -> 
     return distinct[indices[indices > 0]]
 
 
-def _between(distinct: NDArray[np.float64]) -> tuple[float, ...]:
+def _between(distinct: Floats) -> tuple[float, ...]:
     """An edge above each number and at most at the next one: that one, or a number between them with fewer digits."""
 
     def digits(number: float) -> int:
@@ -141,7 +132,7 @@ def _between(distinct: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(edges)
 
 
-def _rounded_quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: int) -> tuple[float, ...]:
+def _rounded_quantiles(distinct: Floats, rows: NDArray[Any], bins: int) -> tuple[float, ...]:
     """Quantiles rounded as far as that keeps them apart, to numbers that people ask about."""
     raw = _quantiles(distinct, rows, bins)
     raw = raw if len(raw) else distinct[1:2]
@@ -168,14 +159,10 @@ BREAKS = 0.05  # below this share of rows, the order may be one of scale only (h
 MOST_ROWS = 50_000  # enough to tell such shares apart
 FEWEST_ROWS = 100  # rows with both values; an order of fewer may be chance
 
-Sets = tuple[tuple[str, ...], ...]
 
-
-def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
+def proposed_links(columns: Sequence[Column], table: Any) -> tuple[tuple[str, ...], ...]:
     """The sets of columns that a PUBLIC table suggests to link."""
     numeric = [column for column in columns if column.numeric]
-    if len(numeric) < 2:
-        return ()
     public = read_table(table, [column.name for column in numeric])
     rows = np.arange(0, public.num_rows, max(1, -(-public.num_rows // MOST_ROWS)))
     values: dict[str, Floats] = {}
@@ -184,7 +171,13 @@ def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
         cells = one_piece(plain_cells(public[column.name])).take(rows)
         values[column.name] = numbers_of(column, cells)
         codes[column.name] = code_cells(column, cells)[0]
-    return _joined([column.name for column in numeric], ordered_pairs(numeric, values, codes))
+    names = [column.name for column in numeric]
+    together = {name: {name} for name in names}
+    for one, other in ordered_pairs(numeric, values, codes):
+        union = together[one] | together[other]
+        together.update(dict.fromkeys(union, union))
+    sets = dict.fromkeys(tuple(name for name in names if name in together[each]) for each in names)
+    return tuple(each for each in sets if len(each) > 1)
 
 
 def ordered_pairs(
@@ -195,8 +188,15 @@ def ordered_pairs(
     `values` has NaN for missing.
     """
     generator = np.random.default_rng(0)
-    # each column's values, exchanged within their bins
-    alone = {column.name: values[column.name][_exchanged(codes[column.name], generator)] for column in columns}
+
+    def exchanged(name: str) -> Floats:
+        """The column's values, each exchanged for one of its bin."""
+        code = codes[name]
+        other = np.empty(len(code), np.int64)
+        other[np.argsort(code, kind="stable")] = np.lexsort((generator.random(len(code)), code))
+        return values[name][other]
+
+    alone = {column.name: exchanged(column.name) for column in columns}
 
     def ordered(low: str, high: str) -> bool:
         both = ~np.isnan(values[low]) & ~np.isnan(values[high])
@@ -208,20 +208,3 @@ def ordered_pairs(
 
     pairs = permutations(columns, 2)
     return [(low.name, high.name) for low, high in pairs if low.dates == high.dates and ordered(low.name, high.name)]
-
-
-def _exchanged(codes: NDArray[Any], generator: np.random.Generator) -> Ints:
-    """For each row, another row with the same code: the rows of each code are shuffled among themselves."""
-    exchanged = np.empty(len(codes), np.int64)
-    exchanged[np.argsort(codes, kind="stable")] = np.lexsort((generator.random(len(codes)), codes))
-    return exchanged
-
-
-def _joined(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Sets:
-    """The sets that the pairs connect, in the order of `names`."""
-    together = {name: {name} for name in names}
-    for one, other in pairs:
-        union = together[one] | together[other]
-        together.update(dict.fromkeys(union, union))
-    sets = {tuple(name for name in names if name in together[each]) for each in names}
-    return tuple(sorted((each for each in sets if len(each) > 1), key=lambda each: names.index(each[0])))

@@ -50,8 +50,7 @@ class Grouping:
 class Groups:
     """A list of groups: some columns, and for each group the index of its value in each column's list of values.
 
-    A level is given by some of the columns (which may be nested, as STATE and PUMA are), and its groups are the
-    combinations of values in the list. Without columns there is a single group that contains everybody.
+    The groups of a level are the combinations of its columns' values. Without columns one group has everybody.
 
     >>> groups = Groups.of({"STATE": [17, 17, 39], "PUMA": [100, 200, 100]})
     >>> groups.level(["STATE"]).labels()

@@ -1,14 +1,10 @@
-"""What differs between kinds of columns: how a column is declared, coded, compared with values, drawn, and shown.
-
-A new kind is a subclass of `ColumnKind`, or of another kind, and stands in `prade.data.declare.column.KINDS`.
-"""
+"""What differs between kinds of columns: how a column is declared, coded, compared with values, drawn, and shown."""
 
 from __future__ import annotations
 
 import datetime
 import math
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,7 +63,7 @@ class Declaration:
         return None if taken else self.labels.get(label_key(value))
 
 
-class ColumnKind(ABC):
+class ColumnKind:
     """The behaviour of one column, by its kind. Codes run from 0 to `present` - 1; the code of missing follows."""
 
     name: ClassVar[str]
@@ -78,35 +74,6 @@ class ColumnKind(ABC):
     def __init__(self, column: Declaration) -> None:
         self.column = column
 
-    @abstractmethod
-    def settled(self) -> dict[str, Any]:
-        """The fields of the declaration that this kind has a part in, checked and in their final form."""
-
-    @property
-    @abstractmethod
-    def present(self) -> int:
-        """Number of codes, without missing."""
-
-    @abstractmethod
-    def codes(self, cells: Any, fallback: int) -> Coding:
-        """The code of each cell, and whether the cell is in the domain; missing cells are coded by the caller."""
-
-    @abstractmethod
-    def satisfying(self, op: str, value: Any) -> Mask:
-        """Which codes satisfy ``column op value``; comparisons that codes cannot decide are refused."""
-
-    @abstractmethod
-    def natural_type(self) -> pa.DataType:
-        """The Arrow type of the column's values if there is no public table to take it from."""
-
-    @abstractmethod
-    def cell_texts(self) -> list[str]:
-        """One text per code, without missing."""
-
-    @abstractmethod
-    def words(self) -> list[str]:
-        """One text for readers per code, without missing and without labels."""
-
 
 class Categorical(ColumnKind):
     """A list of values; the code of a value is its index in the list."""
@@ -115,6 +82,7 @@ class Categorical(ColumnKind):
     keys = frozenset({"values", "other"})
 
     def settled(self) -> dict[str, Any]:
+        """The fields of the declaration that this kind has a part in, checked and in their final form."""
         column, values = self.column, tuple(map(plain_value, self.column.values))
         if not values and not column.missing and not self.groups:
             raise column.error(
@@ -145,9 +113,11 @@ class Categorical(ColumnKind):
 
     @property
     def present(self) -> int:
+        """Number of codes, without missing."""
         return len(self.column.values)
 
     def codes(self, cells: Any, fallback: int) -> Coding:
+        """The code of each cell, and whether the cell is in the domain; missing cells are coded by the caller."""
         index = self._indices(cells)
         fits = index >= 0
         return np.where(fits, index, fallback), fits
@@ -165,24 +135,22 @@ class Categorical(ColumnKind):
             words = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
             truth = pc.index_in(words, value_set=pa.array(["false", "true", "0", "1"], pa.large_string()))
             cells = pc.bit_wise_and(truth, 1)
-        if value_type == "int" and max(abs(int(value)) for value in values) >= LARGEST_WHOLE:
-            return self._exact_indices(cells)
+        if value_type == "int" and max(map(abs, values)) >= LARGEST_WHOLE:  # type: ignore[arg-type]
+            # floats cannot tell them apart; Python compares all numbers exactly
+            index_of: dict[Any, int] = {value: index for index, value in enumerate(values)}
+            if is_text(cells.type):
+                exact = [None if text is None else Decimal(text) for text in numerals_in(cells).to_pylist()]
+            else:
+                exact = cells.to_pylist()
+            return np.array([index_of.get(number, -1) for number in exact], dtype=np.int64)
         numbers = numbers_in(cells, dates=self.column.dates)
         listed = np.asarray(values, dtype=np.float64)
         order = np.argsort(listed)
         near = np.minimum(np.searchsorted(listed[order], numbers), len(listed) - 1)
         return np.where(listed[order][near] == numbers, order[near], -1).astype(np.int64)
 
-    def _exact_indices(self, cells: Any) -> NDArray[np.int64]:
-        """For whole numbers that floats cannot tell apart: Python compares all numbers exactly."""
-        index_of: dict[Any, int] = {value: index for index, value in enumerate(self.column.values)}
-        if is_text(cells.type):
-            numbers = [None if text is None else Decimal(text) for text in numerals_in(cells).to_pylist()]
-        else:
-            numbers = cells.to_pylist()
-        return np.array([index_of.get(number, -1) for number in numbers], dtype=np.int64)
-
     def satisfying(self, op: str, value: Any) -> Mask:
+        """Which codes satisfy ``column op value``; comparisons that codes cannot decide are refused."""
         column, value = self.column, plain_value(value)
         if column.value_type == "bool" and not isinstance(value, str) and value in (0, 1):
             value = bool(value)
@@ -203,6 +171,7 @@ class Categorical(ColumnKind):
         return np.asarray(ORDER[op](np.array(column.values), value), dtype=np.bool_)
 
     def natural_type(self) -> pa.DataType:
+        """The Arrow type of the column's values if there is no public table to take it from."""
         return pa.array(self.column.values).type
 
     def cell_texts(self) -> list[str]:
@@ -229,11 +198,7 @@ class Group(Categorical):
 
 
 def numerals(values: tuple[Value, ...]) -> list[str]:
-    """Listed texts in the form in which numbers are compared with them: codes of one width lose leading zeros.
-
-    A table that stores the codes "00100" and "02300" as numbers contains 100 and 2300. If the widths differ, as in "1"
-    and "02", leading zeros are part of the code and are kept.
-    """
+    """Listed texts as numbers are compared with them: codes of one width, as 00100 and 02300, lose leading zeros."""
     texts = [str(value) for value in values]
     codes = {text for text in texts if text.isascii() and text.isdigit() and len(text) <= DIGITS}
     if len({len(code) for code in codes}) > 1:
@@ -242,11 +207,9 @@ def numerals(values: tuple[Value, ...]) -> list[str]:
 
 
 def _can_be_listed(value: Any) -> bool:
-    if isinstance(value, str):
-        return type(value) is str and writable(value)
-    return type(value) in (bool, int, float) and (
-        abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
-    )
+    if type(value) is str:
+        return writable(value)
+    return math.isfinite(value) if type(value) is float else type(value) in (bool, int) and abs(value) < 2**63
 
 
 # ---------------------------------------------------------------------- values and their labels
@@ -283,9 +246,7 @@ def label_key(value: Any) -> str:
     ['2', '1', 'true', 'a', 'missing']
     """
     value = plain_value(value)
-    if value is None:
-        return MISSING
-    return str(value).lower() if isinstance(value, bool) else value_text(value)
+    return MISSING if value is None else str(value).lower() if isinstance(value, bool) else value_text(value)
 
 
 def check_words(words: Mapping[str, Any]) -> None:
@@ -295,12 +256,9 @@ def check_words(words: Mapping[str, Any]) -> None:
             raise SchemaError(f"{what} is {str(text)[:40]!a}; write a text in one line, without control characters")
 
 
-def settled_labels(domain: ColumnKind) -> dict[str, str]:
-    """The labels with texts as keys, in the order of the codes; those of values that the column lacks are refused.
-
-    A column that lists the value "missing" cannot label its missing cells.
-    """
-    column, labels = domain.column, domain.column.labels
+def settled_labels(column: Declaration, *, any_value: bool) -> dict[str, str]:
+    """The labels with texts as keys, in the order of the codes; those of values that the column lacks are refused."""
+    labels = column.labels
     if not isinstance(labels, Mapping):
         raise SchemaError(f'labels is {str(labels)[:40]!r}; write a table such as {{1 = "male", 2 = "female"}}')
     listed = dict.fromkeys(map(label_key, column.values))
@@ -309,7 +267,7 @@ def settled_labels(domain: ColumnKind) -> dict[str, str]:
     settled: dict[str, str] = {}
     for value, label in labels.items():
         key = label_key(value)
-        if key not in listed and not (key == MISSING and column.missing) and not (domain.groups and not listed):
+        if key not in listed and not (key == MISSING and column.missing) and not any_value:
             raise SchemaError(
                 f'there is a label for "{key[:40]}"; only listed values ({some_of(column.values) or "there are none"}) '
                 f"have labels, and {MISSING} with missing = true"

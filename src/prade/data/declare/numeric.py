@@ -96,6 +96,12 @@ class Numeric(ColumnKind):
         return len(self.column.cuts) + 1
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """The column's `min` and `max`, infinite where there is none."""
+        column = self.column
+        return -math.inf if column.min is None else column.min, math.inf if column.max is None else column.max
+
+    @property
     def thresholds(self) -> tuple[float, ...]:
         """The smallest value of each bin except the first: the cuts, rounded up in a column of whole numbers."""
         cuts = self.column.cuts
@@ -112,20 +118,18 @@ class Numeric(ColumnKind):
     def closed_bounds(self, code: int) -> tuple[float, float]:
         """As `bounds`; an open-ended bin is taken to be as wide as its neighbour."""
         low, high = self.bounds(code)
-        starts, integer = self.thresholds, self.column.integer
+        starts = self.thresholds
         if low is None:
-            width = starts[1] - starts[0] if len(starts) > 1 else 1.0
-            low = (starts[0] if starts else self.column.max or 0.0) - width
+            low = starts[0] - (starts[1] - starts[0] if len(starts) > 1 else 1.0)
         if high is None:
-            width = starts[-1] - starts[-2] if len(starts) > 1 else 1.0
-            high = low + width - (1.0 if integer else 0.0)
+            high = low + (starts[-1] - starts[-2] if len(starts) > 1 else 1.0) - (1.0 if self.column.integer else 0.0)
         return min(low, high), high  # for large floats, low may have been rounded to a number above high
 
     def codes(self, cells: Any, fallback: int) -> Coding:
         column, numbers = self.column, numbers_in(cells, dates=self.column.dates)
         codes = np.searchsorted(np.asarray(column.cuts), numbers, side="right").astype(np.int64)
         codes[np.isnan(numbers)] = fallback
-        low, high = (-np.inf if column.min is None else column.min), (np.inf if column.max is None else column.max)
+        low, high = self.limits
         beyond = (numbers < low) | (numbers > high)
         if column.unknown == "missing":
             codes[beyond] = self.present
@@ -160,11 +164,11 @@ class Numeric(ColumnKind):
         return float(value)
 
     def _at_least(self, number: float, op: str, value: Any) -> Mask:
-        column, starts = self.column, self.thresholds
-        first = float(math.ceil(number)) if column.integer and math.isfinite(number) else number
-        if first == -math.inf or (column.min is not None and first <= column.min):
+        starts, (low, high) = self.thresholds, self.limits
+        first = float(math.ceil(number)) if self.column.integer and math.isfinite(number) else number
+        if first <= low:
             return np.ones(self.present, dtype=np.bool_)
-        if first == math.inf or (column.max is not None and first > column.max):
+        if first > high or first == math.inf:
             return np.zeros(self.present, dtype=np.bool_)
         if first not in starts:
             raise self._off_edge(op, value, number)
@@ -173,7 +177,7 @@ class Numeric(ColumnKind):
     def _exactly(self, number: float, op: str, value: Any) -> Mask:
         column = self.column
         equal = np.zeros(self.present, dtype=np.bool_)
-        low, high = (-math.inf if column.min is None else column.min), (math.inf if column.max is None else column.max)
+        low, high = self.limits
         if not low <= number <= high or (column.integer and not number.is_integer()):
             return equal
         code = int(np.searchsorted(self.thresholds, number, side="right"))
@@ -229,44 +233,24 @@ class Numeric(ColumnKind):
 
     def cell_texts(self) -> list[str]:
         low, high, text = self.column.min, self.column.max, self.number_text
-        starts, stops = ["(-inf" if low is None else f"[{text(low)}"], []
-        for cut in self.column.cuts:
-            short = just_above(cut)
-            stops.append(f"{text(cut)})" if short is None else f"{text(short)}]")
-            starts.append(f"[{text(cut)}" if short is None else f"({text(short)}")
-        stops.append("inf)" if high is None else f"{text(high)}]")
-        return [f"{low}, {high}" for low, high in zip(starts, stops, strict=True)]
+        cuts = [text(cut) for cut in self.column.cuts]
+        starts = ["(-inf" if low is None else f"[{text(low)}", *(f"[{cut}" for cut in cuts)]
+        stops = [*(f"{cut})" for cut in cuts), "inf)" if high is None else f"{text(high)}]"]
+        return [f"{start}, {stop}" for start, stop in zip(starts, stops, strict=True)]
 
     def words(self) -> list[str]:
-        low, high = self.column.min, self.column.max
-        if self.column.integer:
-            starts, stops = [low, *self.thresholds], [*(start - 1 for start in self.thresholds), high]
-            return [self._range(start, stop) for start, stop in zip(starts, stops, strict=True)]
-        bins = list(zip([low, *self.column.cuts], [*self.column.cuts, high], strict=True))
-        return [self._interval(*each, last=code == len(bins) - 1) for code, each in enumerate(bins)]
+        """One text for readers per code, without missing and without labels."""
+        edges = [self.column.min, *self.thresholds, self.column.max]
+        return [self._in_words(*edges[code : code + 2], last=code == self.present - 1) for code in range(self.present)]
 
-    def _range(self, start: float | None, stop: float | None) -> str:
-        if start is None or stop is None:
-            edge = stop + 1 if stop is not None else start
-            assert edge is not None  # a column has an edge, and its bins are open on one side at most
-            before, after = ("before {}", "from {}") if self.column.dates else ("under {}", "{} or more")
-            return (before if start is None else after).format(self._number(edge))
-        return self._number(start) if start == stop else f"{self._number(start)} to {self._number(stop)}"
-
-    def _interval(self, low: float | None, high: float | None, *, last: bool) -> str:
-        """A bin of numbers that need not be whole: which of its ends belong to it is said in words."""
-        above = None if low is None else just_above(low)
-        up_to = None if high is None else just_above(high)
-        start = "" if low is None else self._number(low) if above is None else f"over {self._number(above)}"
-        if high is None:
-            return start if above is not None else f"{start} or more"
-        if low == high:
-            return start
-        closed = up_to is not None or last
-        stop = self._number(high if up_to is None else up_to)
-        if not start:
-            return f"up to {stop}" if closed else f"under {stop}"
-        return f"{start} to {stop}" if closed else f"{start} to under {stop}"
+    def _in_words(self, low: Any, high: Any, *, last: bool) -> str:
+        before, after = ("before {}", "from {}") if self.column.dates else ("under {}", "{} or more")
+        if low is None or high is None:
+            return before.format(self._number(high)) if low is None else after.format(self._number(low))
+        stop = high if last or not self.column.integer else high - 1
+        if low == stop:
+            return self._number(low)
+        return f"{self._number(low)} to {'' if last or self.column.integer else 'under '}{self._number(stop)}"
 
     def _number(self, number: float) -> str:
         column = self.column
@@ -279,12 +263,3 @@ class Numeric(ColumnKind):
 def date_text(number: float) -> str:
     """The date that is a number of days after 1970-01-01."""
     return (EPOCH + datetime.timedelta(days=number)).isoformat()
-
-
-def just_above(number: float) -> float | None:
-    """The short number that an edge is just above; None for usual edges.
-
-    With bins closed on the left, (20, 40] has edges just above 20 and 40, and should be shown as (20, 40].
-    """
-    short = round(number, 9)
-    return short if number == math.nextafter(short, math.inf) else None

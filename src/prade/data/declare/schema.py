@@ -1,13 +1,17 @@
-"""The schema: a table's columns and their domains, declared before any private row is read."""
+"""The schema: a table's columns and their domains, declared before any private row is read, and its file.
+
+People write schema files by hand: every error message names the column and says what to write instead.
+"""
 
 from __future__ import annotations
 
 import copy
-import dataclasses
+import datetime
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,13 +21,21 @@ import pyarrow as pa
 from prade.core.documents import file_text, toml_table
 from prade.core.errors import PradeError, SchemaError, closest, names_of
 from prade.core.files import replace_file
-from prade.data.declare import schema_file
 from prade.data.declare.column import Column
 from prade.data.declare.draft import infer_columns, proposed_links
 from prade.data.declare.groups import Groups
+from prade.data.declare.numeric import EPOCH
+from prade.data.read.cells import LARGEST_WHOLE
 from prade.data.read.tables import distinct_values, group_cells, read_table
 
 __all__ = ["Column", "Schema"]
+
+VERSION = 1
+# of one [[column]] table, in the order in which they are written
+COLUMN_KEYS = (
+    *("name", "kind", "title", "description", "unit", "integer", "min", "max", "edges", "values", "missing", "other"),
+    *("unknown", "labels"),
+)
 
 
 class Schema:
@@ -133,7 +145,7 @@ class Schema:
                         f"column {column.name!r}: the list of groups has an empty cell or no rows; "
                         "give every group a value"
                     )
-                column = dataclasses.replace(column.unlabelled(), values=tuple(values)).labelled_like(column)
+                column = replace(column.unlabelled(), values=tuple(values)).labelled_like(column)
             elif column.groups and not column.values:
                 raise SchemaError(
                     f"column {column.name!r}: the list of groups has no such column"
@@ -159,7 +171,7 @@ class Schema:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], folder: Path | None = None) -> Schema:
         """The schema in the tables of a TOML document, whose files of totals are in `folder`."""
-        columns = schema_file.columns_of_table(document)
+        columns = _columns_of(document)
         facts = invariants_of(document.get("invariant", []), folder)
         return cls(columns, linked=document.get("linked", ()), invariants=facts)
 
@@ -191,7 +203,10 @@ class Schema:
 
     def to_toml(self) -> str:
         """The schema as TOML text; `from_toml` turns it back into an equal schema."""
-        return schema_file.toml_of_schema(self.columns, self.linked, [each.to_dict() for each in self.invariants])
+        columns, facts = map(_entry_of, self.columns), [each.to_dict() for each in self.invariants]
+        linked = [list(together) for together in self.linked]
+        document = {"version": VERSION, "linked": linked, "column": list(columns), "invariant": facts}
+        return toml_text({key: value for key, value in document.items() if value})
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema to a TOML file."""
@@ -240,6 +255,60 @@ def _checked_links(linked: Any, coded: Sequence[str]) -> tuple[tuple[str, ...], 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
+
+def _columns_of(table: Mapping[str, Any]) -> list[Column]:
+    _refuse_unknown_keys(table, ("version", "linked", "column", "invariant"))
+    if table.get("version") != VERSION or isinstance(table["version"], bool):
+        raise SchemaError(
+            f"version is {table.get('version')!r}, but this version of prade reads `version = {VERSION}`; begin the "
+            "file with it"
+        )
+    entries = table.get("column")
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise SchemaError("the schema has no columns; write a [[column]] table (double brackets) for each column")
+    return [_column_of_entry(number, entry) for number, entry in enumerate(entries, start=1)]
+
+
+def _column_of_entry(number: int, entry: Mapping[str, Any]) -> Column:
+    title = f"column {entry['name']!r}" if "name" in entry else f"column {number} of the file"
+    _refuse_unknown_keys(entry, COLUMN_KEYS, f"{title}: ")
+    for key, example in (("name", '"AGE"'), ("kind", '"categorical"')):
+        if key not in entry:
+            raise SchemaError(f"{title}: {key} is missing; write e.g. {key} = {example}")
+    return Column(**entry)  # checks the value of every key
+
+
+def _refuse_unknown_keys(table: Mapping[str, Any], keys: Sequence[str], where: str = "") -> None:
+    """Refuse a table of a file that has other keys than these."""
+    for key in table:
+        if key not in keys:
+            raise SchemaError(f"{where}unknown key {key!r}{closest(key, keys)}; the keys are {', '.join(keys)}")
+
+
+def toml_text(document: Mapping[str, Any]) -> str:
+    """A document as TOML text, each array on one line; the writer uses a line for each item, which has no breaks."""
+    import tomli_w
+
+    text = re.sub(r"\[\n +", "[", tomli_w.dumps(document))
+    return re.sub(r",\n +", ", ", re.sub(r",\n *\]", "]", text))
+
+
+def _entry_of(column: Column) -> dict[str, Any]:
+    def written(number: float | None) -> int | float | datetime.date | None:
+        if number is not None and column.dates:
+            return EPOCH + datetime.timedelta(days=number)
+        # 5 is easier to read than 5.0 and means the same.
+        whole = number is not None and number.is_integer() and abs(number) < LARGEST_WHOLE
+        return int(number) if number is not None and whole else number
+
+    entry = {key: getattr(column, key) for key in COLUMN_KEYS}
+    entry |= {"integer": column.integer and not column.dates, "min": written(column.min), "max": written(column.max)}
+    entry |= {"edges": [*map(written, column.edges)], "values": list(column.values), "labels": dict(column.labels)}
+    stated = {"min", "max", "other"}  # of which 0 and false are values
+    return {key: value for key, value in entry.items() if value or (key in stated and value is not None)}
+
+
+# ---------------------------------------------------------------------- invariants
 
 Source = Literal["public", "private"]
 
@@ -347,9 +416,9 @@ def checked_invariants(invariants: Any) -> tuple[Invariant, ...]:
 
 def _invariant_of(table: Mapping[str, Any], folder: Path | None) -> Invariant:
     if "rule" in table:
-        schema_file.refuse_unknown_keys(table, ("rule", "source"))
+        _refuse_unknown_keys(table, ("rule", "source"))
         return Rule(**table)
-    schema_file.refuse_unknown_keys(table, ("rule", "level", "totals", "column", "source"))
+    _refuse_unknown_keys(table, ("rule", "level", "totals", "column", "source"))
     if "level" not in table or "totals" not in table:
         raise SchemaError("level or totals is missing; write a rule, or the level and the totals of its groups")
     totals = table["totals"]

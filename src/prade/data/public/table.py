@@ -21,10 +21,10 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.decode import Decoder
 from prade.data.public.public import Public, group_columns
-from prade.data.read.cells import Columns, is_text, one_piece
+from prade.data.read.cells import Columns, is_text, noted, one_piece, pandas_notes
 from prade.data.read.coding import numbers_of
 from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat, format_of
-from prade.data.read.frames import Like, common_schema
+from prade.data.read.frames import Like
 from prade.data.read.tables import (
     column_names,
     guess_type,
@@ -71,8 +71,7 @@ class PublicFiles:
     def at(cls, paths: Iterable[str | PathLike[str]], weight: str | None = None) -> PublicFiles:
         """The files at these paths, made absolute so that they are found from any folder later."""
         given = list(paths)
-        form = replace(format_of(given), line_breaks=False)  # public cells may have line breaks in any case
-        return cls(tuple(str(Path(path).absolute()) for path in given), weight, csv=form)
+        return cls(tuple(str(Path(path).absolute()) for path in given), weight, csv=format_of(given))
 
     def seen_from(self, folder: str | PathLike[str]) -> PublicFiles:
         """The same files with paths relative to a folder, so that files and folder can be moved together."""
@@ -201,7 +200,11 @@ def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] 
             f"the public files have incompatible types (numbers and text) in {', '.join(differing[:5])}; "
             "convert the columns to one type"
         ) from None
-    return joined.cast(common_schema([table.schema for table in tables], joined.schema))
+    first = tables[0].schema  # whose notes about the columns that still have its type hold for all
+    own = {each.name for each in joined.schema if first.field(each.name).type == each.type}
+    notes = {each.name: first.field(each.name).metadata if each.name in own else None for each in joined.schema}
+    fields = [each.with_metadata(notes[each.name]) for each in joined.schema]
+    return joined.cast(pa.schema(fields, noted(pandas_notes(first), own)))
 
 
 class PublicTable:

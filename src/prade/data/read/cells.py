@@ -16,7 +16,7 @@ import datetime
 import decimal
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -426,14 +426,11 @@ class Columns:
         """The types of all columns, with the notes for pandas about them; if it was not given, each column is read."""
         if self._schema is not None:
             return self._schema
-        each = {name: self._read(name).schema for name in self.column_names}
-        notes = {name: pandas_notes(schema) for name, schema in each.items()}
-        columns = [
-            note for name, found in notes.items() for note in found.get("columns", []) if note["field_name"] == name
-        ]
-        first = next((found for found in notes.values() if found), {})
-        metadata = {PANDAS: json.dumps({**first, "index_columns": [], "columns": columns}).encode()}
-        return pa.schema([schema.field(0) for schema in each.values()], metadata if columns else None)
+        each = [self._read(name).schema for name in self.column_names]
+        notes = [pandas_notes(schema) for schema in each]
+        every = {"columns": [note for found in notes for note in found.get("columns", [])]}
+        metadata = noted({**next(filter(None, notes), {}), **every}, self.column_names)
+        return pa.schema([schema.field(0) for schema in each], metadata)
 
     def table(self, names: Sequence[str]) -> pa.Table:
         """Some columns together."""
@@ -454,3 +451,9 @@ def pandas_notes(schema: pa.Schema) -> dict[str, Any]:
         if all(isinstance(each["field_name"], str | None) for each in notes["columns"]):
             return dict(notes)
     return {}
+
+
+def noted(notes: Mapping[str, Any], names: Container[str]) -> dict[bytes, bytes]:
+    """The metadata with notes for pandas about these columns, without an index; empty if there are none."""
+    columns = [note for note in notes.get("columns", []) if note["field_name"] in names]
+    return {PANDAS: json.dumps({**notes, "index_columns": [], "columns": columns}).encode()} if columns else {}

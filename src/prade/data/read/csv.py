@@ -2,7 +2,7 @@
 
 The caller declares the format; nothing about it is guessed from rows, and only the header is checked against it. A
 record of a private file is a line, whatever bytes it and its neighbours have, so one person's cell cannot join, split
-or hide the records of others. (Records end at line ends outside quotes only if the caller declares line breaks.)
+or hide the records of others.
 
     line ends     LF or CR LF; the last line may lack one. Any other CR is part of a cell
     cells         `cells_of`; the first cells count if there are too many; absent and empty cells are missing
@@ -36,7 +36,6 @@ from prade.data.read.cells import decoded_text
 Places = NDArray[np.int64]
 
 QUOTE = '"'
-LIKELY_DELIMITERS = (";", "\t", ",", "|")
 LONGEST = 2**26  # bytes: of a longer record, the rest is not read
 BLOCK = 2**22  # bytes that are read at a time
 LINE_END, CARRIAGE_RETURN, QUOTE_BYTE = b'\n\r"'
@@ -46,19 +45,17 @@ ESCAPING = ("idna", "iso2022", "raw", "unicode")
 
 @dataclass(frozen=True)
 class CsvFormat:
-    r"""The encoding of a CSV file, the character between its cells, and whether cells in quotes have line breaks.
+    r"""The encoding of a CSV file, and the character between its cells.
 
     `encoding` is any codec of Python in which line ends, quotes and delimiters are single bytes that mean nothing else.
-    `delimiter` is one character; a tab may be written as ``tab`` or ``\t``. With `line_breaks`, a record ends at a line
-    end outside quotes; without it, every line is a record.
+    `delimiter` is one character; a tab may be written as ``tab`` or ``\t``.
 
     >>> CsvFormat("Latin-1", "tab")
-    CsvFormat(encoding='iso8859-1', delimiter='\t', line_breaks=False)
+    CsvFormat(encoding='iso8859-1', delimiter='\t')
     """
 
     encoding: str = "utf-8"
     delimiter: str = ","
-    line_breaks: bool = False
 
     def __post_init__(self) -> None:
         delimiter = "\t" if self.delimiter in ("tab", r"\t") else self.delimiter
@@ -68,14 +65,9 @@ class CsvFormat:
         object.__setattr__(self, "delimiter", delimiter)
         object.__setattr__(self, "encoding", _codec(str(self.encoding), delimiter))
 
-    @property
-    def separator(self) -> bytes:
-        """The delimiter as a byte."""
-        return self.delimiter.encode()
-
     def file(self, path: str | PathLike[str]) -> CsvFile:
         """A path with this format."""
-        return CsvFile(path, self.encoding, self.delimiter, self.line_breaks)
+        return CsvFile(path, self.encoding, self.delimiter)
 
     def to_dict(self) -> dict[str, Any]:
         """What differs from the default format."""
@@ -123,17 +115,14 @@ class CsvFile(PathLike[str]):
     CsvFile('private.csv', encoding='iso8859-1', delimiter=';')
     """
 
-    def __init__(
-        self, path: str | PathLike[str], encoding: str = "utf-8", delimiter: str = ",", line_breaks: bool = False
-    ) -> None:
+    def __init__(self, path: str | PathLike[str], encoding: str = "utf-8", delimiter: str = ",") -> None:
         self.path = fspath(path)
-        self.format = CsvFormat(encoding, delimiter, line_breaks)
+        self.format = CsvFormat(encoding, delimiter)
 
     def __fspath__(self) -> str:
         return self.path
 
-    def __str__(self) -> str:
-        return self.path
+    __str__ = __fspath__
 
     def __repr__(self) -> str:
         return f"CsvFile({', '.join([repr(self.path), *(f'{k}={v!r}' for k, v in self.format.to_dict().items())])})"
@@ -182,27 +171,20 @@ def cells_of(record: bytes, separator: bytes) -> list[bytes]:
 
 def header_of(path: str | PathLike[str], form: CsvFormat) -> list[str]:
     """The names in the first line of a CSV file; an error if the file is empty or not in the declared format."""
-
-    def is_open(record: bytes) -> bool:
-        return form.line_breaks and record.count(b'"') % 2 == 1 and len(record) < LONGEST
-
     with opened(path) as file:
         record = file.readline(LONGEST)
-        while is_open(record) and (more := file.readline(LONGEST)):
-            record += more
     if not record:
         raise DataError(f"{path} is empty; a CSV file begins with a line of column names")
     record = record.removesuffix(b"\n").removesuffix(b"\r")
     if form.encoding == "utf-8":
         record = record.removeprefix(codecs.BOM_UTF8)
     try:
-        names = [cell.decode(form.encoding) for cell in cells_of(record, form.separator)]
+        names = [cell.decode(form.encoding) for cell in cells_of(record, form.delimiter.encode())]
     except UnicodeError:
         raise DataError(
             f"the column names in {path} are not text in the encoding {form.encoding}", remedy="encoding"
         ) from None
-    likely = [mark for mark in LIKELY_DELIMITERS if mark in names[0]] if len(names) == 1 else []
-    if likely:
+    if len(names) == 1 and (likely := [mark for mark in (";", "\t", ",", "|") if mark in names[0]]):
         shown = "tab" if likely[0] == "\t" else likely[0]
         raise DataError(
             f'the columns of {path} look separated by "{shown}", not by "{form.delimiter}"',
@@ -213,7 +195,6 @@ def header_of(path: str | PathLike[str], form: CsvFormat) -> list[str]:
 
 def first_line_outside(path: str | PathLike[str], encoding: str) -> int | None:
     """The number of the first line of a public file that is not text in an encoding; None if all lines are."""
-
     with opened(path) as file:
         for number, line in enumerate(file, 1):
             try:
@@ -238,81 +219,70 @@ def csv_batches(
     path: str, form: CsvFormat, columns: int, wanted: Sequence[int], *, longest: int = LONGEST
 ) -> Iterator[list[Any]]:
     """The wanted columns, in batches of Arrow arrays of text; of a longer record, the first `longest` bytes count."""
-    for records in _records(path, form, columns, longest):
-        separators, proper = _separators(records, form.separator, columns)
+    separator = form.delimiter.encode()
+    for records in _records(path, columns, longest):
+        separators, proper = _separators(records, separator[0], columns)
         if proper.any():
             chosen = Records(records.text, records.starts[proper], records.ends[proper])
             yield [decoded_text(_column(chosen, separators, number), form.encoding) for number in wanted]
         if not proper.all():
-            yield _one_by_one(records, np.flatnonzero(~proper), form, wanted)
+            chosen = Records(records.text, records.starts[~proper], records.ends[~proper])
+            lines = [cells_of(line, separator) for line in _lines(chosen)]
+            each = [[line[number] if number < len(line) else b"" for line in lines] for number in wanted]
+            raw = [pa.array([cell or None for cell in cells], pa.large_binary()) for cells in each]
+            yield [decoded_text(cells, form.encoding) for cells in raw]
 
 
-def _records(path: str, form: CsvFormat, columns: int, longest: int) -> Iterator[Records]:
+def _lines(records: Records, longest: int = LONGEST) -> list[bytes]:
+    """The bytes of each record, as far as they count."""
+    return [records.text[start : min(end, start + longest)] for start, end in zip(*records[1:], strict=True)]
+
+
+def _records(path: str, columns: int, longest: int) -> Iterator[Records]:
     """The records after the header, some megabytes at a time."""
     header = True
-    for text, line_ends in _blocks(path, form, longest):
-        if header:
-            cut, header = int(line_ends[0]) + 1, False
-            text, line_ends = text[cut:], line_ends[1:] - cut
-        starts = np.append(0, line_ends + 1)[:-1]
+    for block in _blocks(path, longest):
+        text, header = block[block.index(b"\n") + 1 :] if header else block, False
         content = np.frombuffer(text, np.uint8)
+        line_ends = np.flatnonzero(content == LINE_END)
+        starts = np.append(0, line_ends + 1)[:-1]
         ends = line_ends - ((content[line_ends - 1] == CARRIAGE_RETURN) & (line_ends > starts))
+        records = Records(text, starts, ends)
         if (ends - starts > longest).any():
-            text, starts, ends = _cut_short(Records(text, starts, ends), longest)
-        kept = np.full(len(ends), True) if columns == 1 else ends > starts
-        if kept.any():
-            yield Records(text, starts[kept], ends[kept])
+            lines = _lines(records, longest)
+            ends = np.cumsum([len(line) + 1 for line in lines]) - 1
+            records = Records(b"\n".join([*lines, b""]), ends - list(map(len, lines)), ends)
+        counted = np.full(len(records.ends), True) if columns == 1 else records.ends > records.starts
+        if counted.any():
+            yield Records(records.text, records.starts[counted], records.ends[counted])
 
 
-def _cut_short(records: Records, longest: int) -> Records:
-    """The records with at most that many bytes each."""
-    pieces = [records.text[start : min(end, start + longest)] for start, end in zip(*records[1:], strict=True)]
-    ends = np.cumsum([len(piece) + 1 for piece in pieces]) - 1
-    return Records(b"\n".join([*pieces, b""]), ends - list(map(len, pieces)), ends)
-
-
-def _blocks(path: str, form: CsvFormat, longest: int) -> Iterator[tuple[bytes, Places]]:
-    """The file's bytes in pieces of whole records, and the places where records end."""
+def _blocks(path: str, longest: int) -> Iterator[bytes]:
+    """The file's bytes in pieces of whole lines, the last with a line end; of a long line, what counts and one more."""
     rest = b""
     with opened(path) as file:
         while piece := file.read(BLOCK):
             text = rest + piece
-            ends = _record_ends(text, form)
-            cut = int(ends[-1]) + 1 if len(ends) else 0
-            rest = _shortened(text[cut:], form, longest)
+            cut = text.rfind(b"\n") + 1
+            rest = text[cut : cut + longest + 1]
             if cut:
-                yield text[:cut], ends
+                yield text[:cut]
     if rest:
-        yield rest + b"\n", np.array([len(rest)])
+        yield rest + b"\n"
 
 
-def _record_ends(text: bytes, form: CsvFormat) -> Places:
-    content = np.frombuffer(text, np.uint8)
-    ends = np.flatnonzero(content == LINE_END)
-    if form.line_breaks:
-        ends = ends[np.searchsorted(np.flatnonzero(content == QUOTE_BYTE), ends) % 2 == 0]
-    return ends
-
-
-def _shortened(rest: bytes, form: CsvFormat, longest: int) -> bytes:
-    """Of a record whose end is not read yet, what counts, and one byte that may be before its end."""
-    # the bytes that are dropped may hide an open quote, which then takes their place: its end is the same line end
-    dropped = rest[longest + 1 :]
-    return rest[: longest + 1] + (b'"' if form.line_breaks and dropped.count(b'"') % 2 else b"")
-
-
-def _separators(records: Records, separator: bytes, columns: int) -> tuple[Places, NDArray[np.bool_]]:
+def _separators(records: Records, separator: int, columns: int) -> tuple[Places, NDArray[np.bool_]]:
     """Which records are written properly (the right number of cells, quotes only around whole cells or doubled within
     them), and of those that are, the places of all separators.
     """
     content = np.frombuffer(records.text, np.uint8)
-    separators = np.flatnonzero(content == separator[0])
+    separators = np.flatnonzero(content == separator)
     proper = np.full(len(records.starts), True)
     quotes = np.flatnonzero(content == QUOTE_BYTE)
     if len(quotes):
         numbers = _numbers(quotes, records)
         paired = numbers % 2 == 0
-        proper = paired & ~_misplaced(content, records, quotes, numbers, separator[0])
+        proper = paired & ~_misplaced(content, records, quotes, numbers, separator)
         separators = _outside_quotes(separators, quotes[np.repeat(paired, numbers)])
     counts = _numbers(separators, records)
     proper &= counts == columns - 1
@@ -362,11 +332,3 @@ def _column(records: Records, separators: Places, number: int) -> pa.Array:
     parts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), places.size - 1, buffers)
     column = parts.take(pa.array(np.arange(0, places.size, 2), mask=places[:, 0] == places[:, 1]))
     return pc.replace_substring(column, b'""', b'"') if quoted.any() else column
-
-
-def _one_by_one(records: Records, chosen: Places, form: CsvFormat, wanted: Sequence[int]) -> list[Any]:
-    lines = [cells_of(records.text[records.starts[row] : records.ends[row]], form.separator) for row in chosen]
-    columns = [[line[number] if number < len(line) else b"" for line in lines] for number in wanted]
-    return [
-        decoded_text(pa.array([cell or None for cell in cells], pa.large_binary()), form.encoding) for cells in columns
-    ]

@@ -1,18 +1,16 @@
 """The types that a public table declares, carried into the synthetic table: so programs read both as the same types.
 
 A parquet file has an Arrow type for each column, notes for polars beside it, and notes for pandas about all columns
-(such as `Int64`, whole numbers that may be missing). Those about the columns that are written are carried; an index,
-which numbers the rows of the public file, and other notes are not.
+(such as `Int64`, whole numbers that may be missing). An index and other notes are not carried.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +19,7 @@ import pyarrow.compute as pc
 from prade.core.errors import DataError
 from prade.data.declare.column import Column
 from prade.data.declare.kinds import numerals
-from prade.data.read.cells import NUMBER, PANDAS, Columns, one_piece, pandas_notes
+from prade.data.read.cells import NUMBER, PANDAS, Columns, noted, one_piece, pandas_notes
 from prade.data.read.tables import column_names
 
 if TYPE_CHECKING:
@@ -39,15 +37,11 @@ def check_like(like: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DeclaredTypes:
-    """The types of a public table's columns: Arrow's, their notes, and those of a pandas or polars frame.
-
-    `dictionaries` are the values of columns that are dictionary-encoded: the categories of pandas, in their order.
-    """
+    """The types of a public table's columns with their notes, and the values of those that are dictionary-encoded."""
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     dictionaries: Mapping[str, Any] = field(default_factory=dict)
-    of_frame: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, public: Any, table: pa.Table | Columns) -> DeclaredTypes:
@@ -57,58 +51,34 @@ class DeclaredTypes:
         coded = [name for name in table.column_names if pa.types.is_dictionary(table.schema.field(name).type)]
         pieces = {name: one_piece(table[name]) for name in coded}  # plain, where texts had to be replaced
         dictionaries = {name: cells.dictionary for name, cells in pieces.items() if pa.types.is_dictionary(cells.type)}
-        is_frame = hasattr(public, "dtypes") and hasattr(public, "columns")  # pandas, polars
-        of_frame = {name: public[name].dtype for name in table.column_names} if is_frame else {}
-        return cls(fields, pandas_notes(schema), dictionaries, of_frame)
+        return cls(fields, pandas_notes(schema), dictionaries)
 
     def of_table(self, table: pa.Table) -> pa.Table:
         """The same rows with these types and notes, in each column whose values allow that."""
-        arrays, fields = [], []
+        arrays, fields, own = [], [], set()
         for name in table.column_names:
             declared, cells = self.fields.get(name), table[name]
             if declared is not None and pa.types.is_dictionary(declared.type):
                 cells = _encoded(cells, declared.type, self.dictionaries.get(name))
             if declared is None or declared.type != cells.type:
                 declared = pa.field(name, cells.type)
+            else:
+                own.add(name)
             fields.append(declared.with_nullable(declared.nullable or cells.null_count > 0))
             arrays.append(cells)
-        declared_names = {
-            each.name for each in fields if each.type == getattr(self.fields.get(each.name), "type", None)
-        }
         metadata = {key: value for key, value in (table.schema.metadata or {}).items() if key != PANDAS}
-        metadata |= _noted(self.notes, [n for n in self.notes.get("columns", []) if n["field_name"] in declared_names])
-        return pa.table(arrays, schema=pa.schema(fields, metadata))
+        return pa.table(arrays, schema=pa.schema(fields, {**metadata, **noted(self.notes, own)}))
 
     def framed(self, table: pa.Table, like: Like) -> Frame:
-        """An Arrow table, converted to a frame with these types if `like` asks for one."""
+        """An Arrow table, converted to a frame if `like` asks for one."""
         check_like(like)
         if like == "pandas":
-            return _to_pandas(table, self.of_frame)
-        return _to_polars(table, self.of_frame) if like == "polars" else table
+            return _to_pandas(table)
+        if like == "polars":
+            import polars as pl
 
-
-def common_schema(schemas: Sequence[pa.Schema], joined: pa.Schema) -> pa.Schema:
-    """The types of several files' joined rows, with the notes that all files have about a column."""
-    notes = [{each["field_name"]: each for each in pandas_notes(schema).get("columns", [])} for schema in schemas]
-    fields, columns = [], []
-    for each in joined:
-        first, *others = (schema.field(each.name) for schema in schemas)
-        same = all(other.equals(first, check_metadata=True) for other in others) and first.type == each.type
-        fields.append(each.with_metadata(first.metadata if same else None))
-        noted, *others = (about.get(each.name) for about in notes)
-        if noted and all(other == noted for other in others):
-            columns.append(noted)
-    return pa.schema(fields, _noted(pandas_notes(schemas[0]), columns))
-
-
-def _of_pandas(kind: pa.DataType) -> str:
-    """Nullable whole numbers: `Int8` for int8."""
-    return str(kind).replace("int", "Int").replace("u", "U")
-
-
-def _noted(notes: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> dict[bytes, bytes]:
-    """The metadata with notes for pandas about these columns, without an index."""
-    return {PANDAS: json.dumps({**notes, "index_columns": [], "columns": columns}).encode()} if columns else {}
+            return cast(Frame, pl.from_arrow(table))
+        return table
 
 
 def _schema_of_frame(public: Any) -> pa.Schema | None:
@@ -135,38 +105,18 @@ def _encoded(cells: Any, kind: pa.DictionaryType, dictionary: Any) -> Any:
     return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)])
 
 
-def _to_pandas(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
+def _to_pandas(table: pa.Table) -> Any:
     import pandas as pd
 
-    widths = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
-    nullable = {kind: pd.api.types.pandas_dtype(_of_pandas(kind)) for kind in widths} | {pa.bool_(): pd.BooleanDtype()}
-    frame = {}
-    for name in table.column_names:
-        # Integers with missing cells stay integers; otherwise the notes for pandas decide.
-        mapper = nullable.get if table[name].null_count else None
-        series = table.select([name]).to_pandas(types_mapper=mapper)[name]
-        dtype = frame_types.get(name)
-        if dtype is not None and not isinstance(dtype, pd.CategoricalDtype) and not _is_polars(dtype):
-            # If the public type cannot hold missing cells or one of the values, keep the type that can.
-            with suppress(TypeError, ValueError):
-                series = series.astype(dtype)
-        frame[name] = series
-    return pd.DataFrame(frame)
+    def whole(kind: pa.DataType) -> Any:
+        """Integers with missing cells stay integers; otherwise the notes for pandas decide."""
+        named = "boolean" if pa.types.is_boolean(kind) else str(kind).replace("int", "Int").replace("u", "U")
+        return pd.api.types.pandas_dtype(named) if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else None
 
+    def series(name: str) -> Any:
+        return table.select([name]).to_pandas(types_mapper=whole if table[name].null_count else None)[name]
 
-def _to_polars(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
-    import polars as pl
-
-    frame: Any = pl.from_arrow(table)
-    for name, dtype in frame_types.items():
-        if _is_polars(dtype) and name in frame.columns and frame[name].dtype != dtype:
-            with suppress(pl.exceptions.PolarsError):  # the public type may not allow all of the values
-                frame = frame.with_columns(frame[name].cast(dtype))
-    return frame
-
-
-def _is_polars(dtype: Any) -> bool:
-    return type(dtype).__module__.startswith("polars")
+    return pd.DataFrame({name: series(name) for name in table.column_names})
 
 
 # ---------------------------------------------------------------------- memory that two tables share
@@ -221,39 +171,40 @@ def _array(column: Any) -> Any:
 
 
 def _spans(column: Any) -> Iterator[tuple[int, int, Any]]:
-    """Where a column's cells begin and end in memory, in bits because Arrow keeps eight Booleans in a byte."""
+    """Where a column's cells begin and end in memory, in bits because Arrow keeps eight Booleans in a byte.
+
+    Of Arrow's cells, or of what refers to each: an offset, a view, a dictionary's code.
+    """
+    import pyarrow.types as types
+
     if isinstance(column, np.ndarray):
         if column.size:
             steps = [(size - 1) * step for size, step in zip(column.shape, column.strides, strict=True)]
             first, last = (column.ctypes.data + sum(cut(0, step) for step in steps) for cut in (min, max))
             yield 8 * first, 8 * (last + column.itemsize), column
-    elif hasattr(column, "chunks"):
+        return
+    if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+        if hasattr(column, "__len__") and len(column):
+            yield 8 * id(column), 8 * id(column) + 1, None
+        return
+    if isinstance(column, pa.ChunkedArray):
         for chunk in column.chunks:
             yield from _spans(chunk)
-    elif hasattr(column, "buffers"):
-        yield from _arrow_spans(column)
-    elif hasattr(column, "__len__") and len(column):
-        yield 8 * id(column), 8 * id(column) + 1, None
-
-
-def _arrow_spans(cells: Any) -> Iterator[tuple[int, int, None]]:
-    """As `_spans`, of an Arrow array's cells, or of what refers to each: an offset, a view, a dictionary's code."""
-    import pyarrow.types as types
-
-    cells = getattr(cells, "storage", cells)  # of an extension type
+        return
+    cells = getattr(column, "storage", column)  # of an extension type
     cells = getattr(cells, "indices", cells)  # of a dictionary, whose values two tables may rightly share
     kind = cells.type
     if types.is_struct(kind):
         for number in range(kind.num_fields):
-            yield from _arrow_spans(cells.field(number))
-    elif not (types.is_fixed_size_list(kind) or types.is_run_end_encoded(kind) or types.is_null(kind)):
+            yield from _spans(cells.field(number))
+    elif len(cells) and not (types.is_fixed_size_list(kind) or types.is_run_end_encoded(kind) or types.is_null(kind)):
         try:
             bits = kind.bit_width
         except ValueError:  # an offset or a view for each cell, or the type of a union
             large, view = str(kind).startswith("large_"), str(kind) in ("string_view", "binary_view")
             bits = 8 if types.is_union(kind) else 128 if view else 64 if large else 32
         buffer = cells.buffers()[1]  # the first marks missing cells
-        if buffer is not None and len(cells):
+        if buffer is not None:
             start = 8 * buffer.address + bits * cells.offset
             yield start, start + bits * len(cells), None
 

@@ -10,7 +10,6 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -222,7 +221,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
 
 def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
     try:
-        header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
+        header_of(path, form)  # an error says what is wrong with the format
         parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
         options = csv.ReadOptions(encoding=form.encoding), parse
         with csv.open_csv(path, *options) as reader:
