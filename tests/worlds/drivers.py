@@ -5,23 +5,21 @@ Not imported by tests: drivers do, in interpreters of their own, which get the f
 
 import atexit
 import gc
-import os
 import pickle
 import sys
 import tempfile
 from pathlib import Path
 
 from prade import Budget
-from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.release.release import Release
 from worlds.people import IN_TOWNS, TOWN_PLAN
 from worlds.plans import ledger_for
-from worlds.processes import at, ended, forked, said
+from worlds.processes import said
 
-__all__ = ["COUNTED", "HERE", "World", "kept", "nothing_spent", "numbers", "race", "reserved", "spent"]
+__all__ = ["COUNTED", "HERE", "World", "kept", "nothing_spent", "numbers", "reserved", "spent"]
 
 HERE = Path(sys.argv[1])
 tempfile.tempdir = str(HERE)  # killed processes leave their engine's folders
@@ -123,45 +121,6 @@ class World:
 
 def numbers(noisy):
     return [[part.tolist() for part in parts] for parts in noisy]
-
-
-# ---------------------------------------------------------------- processes
-
-
-def race(*acts, meet=None):
-    """Fork a process for each act; all go on at once from the step where they meet. Numbers, and words of refusal."""
-    arrived, here_am_i = os.pipe()
-    gate, opener = os.pipe()
-    results, writing = os.pipe()
-
-    def wait():
-        os.write(here_am_i, b"x")
-        os.close(opener)
-        os.read(gate, 1)  # ends when the parent closes the other side
-
-    def runner(act):
-        def run():
-            at(meet, wait) if meet else wait()
-            try:
-                result = numbers(act().noisy)
-            except PradeError as error:
-                result = f"{type(error).__name__}: {error}"
-            os.write(writing, pickle.dumps(result))
-
-        return run
-
-    children = [forked(runner(act)) for act in acts]
-    for _ in acts:
-        os.read(arrived, 1)
-    os.close(opener)
-    os.close(writing)
-    codes = [ended(child) for child in children]
-    assert codes == [0] * len(acts), codes
-    with os.fdopen(results, "rb") as file:
-        found = [pickle.load(file) for _ in acts]
-    for handle in (arrived, here_am_i, gate):
-        os.close(handle)
-    return [each for each in found if not isinstance(each, str)], [each for each in found if isinstance(each, str)]
 
 
 # ---------------------------------------------------------------- what a run that failed says and leaves

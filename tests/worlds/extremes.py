@@ -1,16 +1,17 @@
 """Extreme cells of every declared type, extreme schemas, and the questions by which the law of the door is tried.
 
-A table has one column per declared type, and one row per world: `WORLD` numbers the rows, and `ONE` is 1. Counted by
-world, the codes of every row can be read off, so that what one row changes for the others is seen to the last unit.
+A table has one row per world: `WORLD` numbers the rows, and `ONE` is 1. Of each declared type it has several columns
+alike, one for each schema by which they are coded at once. Counted by world, the codes of every row can be read off, so
+that what one row changes for the others is seen to the last unit.
 """
 
 from __future__ import annotations
 
 import datetime
-import itertools
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,21 +23,30 @@ from prade.queries.parts import Marginal
 
 DAY = datetime.date
 WORLDS = 32  # rows of a table
-EVERY = range(WORLDS)
-# Halves by each binary digit of a world's number: any two worlds are apart in one of them.
-HALVES = [
-    tuple(world for world in EVERY if world >> digit & 1 == side)
-    for digit in range((WORLDS - 1).bit_length())
-    for side in range(2)
-]
-SUBSETS = [tuple(EVERY), (), *HALVES]  # of the rows; for each there is a table
-FEW = SUBSETS[:4]  # enough for codes
+EVERY = tuple(range(WORLDS))
+SUBSETS = [EVERY, (), EVERY[::2], EVERY[1::2]]  # of the rows; for each there is a table
 
 # ---------------------------------------------------------------------- cells, as texts that an engine may cast
 
 NUMBERS = [
-    *("0", "1", "-1", "2", "37.5", "127", "-128", "255", "32767", "-32768", "65535", "2147483647", "-2147483648"),
-    *("4294967295", "9007199254740992", "9007199254740993", "100000000000000001", "100000000000000002"),
+    *(
+        "100000000000000001",
+        "100000000000000002",
+        "0",
+        "1",
+        "-1",
+        "2",
+        "37.5",
+        "127",
+        "-128",
+        "255",
+        "32767",
+        "-32768",
+        "65535",
+        "2147483647",
+        "-2147483648",
+    ),
+    *("4294967295", "9007199254740992", "9007199254740993"),
     *("9223372036854775807", "-9223372036854775808", "18446744073709551615", "1" + "0" * 38, "9" * 38, "-" + "9" * 38),
     *("170141183460469231731687303715884105727", "-170141183460469231731687303715884105728"),
     *("340282366920938463463374607431768211455", "0.1", "-7.25", "1e300", "1.7976931348623157e308", "5e-324"),
@@ -71,13 +81,16 @@ CELLS = list(dict.fromkeys([*NUMBERS, *MOMENTS, *TIMES, *TEXTS, *OTHERS]))
 
 
 def chosen(name: str, texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Some of the literals that an engine can cast to a type, each with the engine's text of it: no text twice."""
+    """Some of the literals that an engine can cast to a type, each with the engine's text of it: no text twice.
+
+    Always the first ones, which doubles cannot tell apart.
+    """
     different: dict[str, str] = {}
     for literal, text in texts:
         different.setdefault(text, literal)
     found = list(different.values())
     most = WORLDS - 2
-    return found if len(found) <= most else random.Random(name).sample(found, most)
+    return found if len(found) <= most else found[:2] + random.Random(name).sample(found[2:], most - 2)
 
 
 # ---------------------------------------------------------------------- schemas
@@ -130,226 +143,139 @@ SCHEMAS: dict[str, dict[str, Make]] = {
 
 # ---------------------------------------------------------------------- questions
 
-Outcome = Any  # an array [world, count], or the words of a refusal
+MOST_SCHEMAS = max(map(len, SCHEMAS.values()))
 ONE = Schema([Column("ONE", "categorical", values=(1,))])
 FOR_GROUPS: dict[str, list[Any]] = {"numbers": [0, 1, 2], "texts": LONG}
+Outcome = Any  # of each column an array [world, count]; or the words of a refusal
 
 
+def copies(column: str) -> list[str]:
+    """The names of a type's columns, which are all alike."""
+    return [f"{column}_{number}" for number in range(MOST_SCHEMAS)]
+
+
+def type_of(name: str) -> str:
+    """The column of `types` that a table's column is a copy of."""
+    return name.partition("_")[0]
+
+
+@dataclass(frozen=True)
 class Question:
-    """What is asked of a source about columns of some types, in the tables of the first few subsets of rows."""
+    """What is asked of a source about columns of some types."""
 
-    words, tables = "", len(FEW)
-
-    def __init__(self, *columns: str) -> None:
-        self.columns = columns
-
-    def ask(self, source: Any) -> Any:
-        """An array [world, count]."""
-        raise NotImplementedError
+    words: str
+    names: tuple[str, ...]
+    ask: Callable[[Any], list[Any]]
 
     def outcome(self, source: Any) -> Outcome:
         """The counts, or the words of the refusal; all other errors are failures of the test."""
         try:
-            return np.concatenate([np.asarray(each).reshape(WORLDS, -1) for each in self.ask(source)], axis=1)
+            counts = [np.asarray(each).reshape(WORLDS, -1) for each in self.ask(source)]
         except DataError as error:
             return str(error)
+        return dict(zip(self.names, counts, strict=True))
 
 
-class Codes(Question):
-    """The codes of all cells of some columns; a table may have a type's column once for every schema."""
-
-    def __init__(self, makes: dict[str, tuple[str, Make]]) -> None:
-        super().__init__(*makes)
-        self.makes = makes
-        schemas = dict.fromkeys(words for words, _ in makes.values())
-        self.words = f"codes, {', '.join(schemas) if len(schemas) < 3 else 'all schemas'}"
-
-    def ask(self, source: Any) -> Any:
-        if not self.columns:  # all are refused
-            return [np.zeros((WORLDS, 0), int)]
-        schema = Schema([make(name) for name, (_, make) in self.makes.items()])
-        return count(source, schema, [Marginal.of(schema, [name]) for name in self.columns], {"WORLD": list(EVERY)})
-
-    def some(self, names: Iterable[str]) -> Codes:
-        return Codes({name: self.makes[name] for name in names})
-
-    def family(self, name: str) -> str:
-        """Numbers, dates or texts."""
-        return self.makes[name][0].partition(":")[0]
-
-    def differing(self, wrong: Any) -> list[str]:
-        """The columns to which these counts belong."""
-        ends = np.cumsum([make(name).size for name, (_, make) in self.makes.items()])
-        return [self.columns[place] for place in np.unique(np.searchsorted(ends, np.flatnonzero(wrong), side="right"))]
-
-    def failing(self, source: Any) -> list[str]:
-        """The columns on which the question alone fails."""
-        if not isinstance(self.outcome(source), str):
-            return []
-        if len(self.columns) == 1:
-            return list(self.columns)
-        middle = len(self.columns) // 2
-        halves = self.some(self.columns[:middle]), self.some(self.columns[middle:])
-        return [name for half in halves for name in half.failing(source)]
+def codes(columns: Sequence[Column]) -> Question:
+    """The codes of all cells of these columns."""
+    schema, names = Schema(columns), tuple(column.name for column in columns)
+    parts = [Marginal.of(schema, [name]) for name in names]
+    return Question("codes", names, lambda source: count(source, schema, parts, {"WORLD": list(EVERY)}))
 
 
-class InGroups(Question):
-    """Which worlds are in which listed group of a column of some type."""
-
-    tables = 3
-
-    def __init__(self, column: str, kind: str) -> None:
-        super().__init__(column)
-        self.words, self.values = f"groups of {kind}", FOR_GROUPS[kind]
-
-    def ask(self, source: Any) -> Any:
-        worlds = [world for world in EVERY for _ in self.values]
-        listed = {"WORLD": worlds, self.columns[0]: self.values * WORLDS}
-        return count(source, ONE, [Marginal.of(ONE, ["ONE"])], listed)
+def in_groups(name: str, kind: str) -> Question:
+    """Which worlds are in which listed group of a column."""
+    values = FOR_GROUPS[kind]
+    groups = {"WORLD": [world for world in EVERY for _ in values], name: values * WORLDS}
+    parts = [Marginal.of(ONE, ["ONE"])]
+    return Question(f"groups of {kind}", (name,), lambda source: count(source, ONE, parts, groups))
 
 
-class Persons(Question):
-    """Which worlds count if a column of some type has the person id, and one row of a person counts."""
-
-    words, tables = "persons", len(SUBSETS)
-
-    def ask(self, source: Any) -> Any:
-        unit = Unit(1, person_id=self.columns[0])
-        return count(source, ONE, [Marginal.of(ONE, ["ONE"])], {"WORLD": list(EVERY)}, unit)
-
-
-def copies(column: str) -> dict[str, str]:
-    """The names of a type's column in a table that has it once for every schema, and those schemas."""
-    return {f"{column}_{number}": words for number, words in enumerate(_schemas())}
-
-
-def _schemas() -> dict[str, Make]:
-    return {f"{family}: {words}": make for family, each in SCHEMAS.items() for words, make in each.items()}
+def persons(name: str, most: int = 1) -> Question:
+    """Which worlds count if a column has the person id, and so many rows of a person count."""
+    parts, unit = [Marginal.of(ONE, ["ONE"])], Unit(most, person_id=name)
+    return Question("persons", (name,), lambda source: count(source, ONE, parts, {"WORLD": list(EVERY)}, unit))
 
 
 # ---------------------------------------------------------------------- the law
 
 
-class Law:
-    """The outcomes of all questions, for the same rows in several tables, compared with those of the whole table.
+def check_law(
+    types: dict[str, str],
+    opened: Callable[[tuple[int, ...]], Any],
+    unnamed: str = "",
+    few: Sequence[str] = (),
+) -> None:
+    """The outcomes of all questions, for the same rows in several tables, are those of the whole table.
 
     `opened(worlds)` opens the table that has the rows of these worlds; `unnamed` is what messages call it. `types` maps
-    the names of columns to their types. `few` are the columns of an engine that takes its time: it is asked less about
-    the others, and about all schemas at once: the table that `wide(worlds)` opens has `copies` of each column.
+    columns to their types; a table has `copies` of each. `few` are the columns of an engine that takes its time: it is
+    asked about the codes of the others alone.
     """
 
-    def __init__(
-        self,
-        types: dict[str, str],
-        opened: Callable[[tuple[int, ...]], Any],
-        unnamed: str = "",
-        few: Sequence[str] | None = None,
-        wide: Callable[[tuple[int, ...]], Any] | None = None,
-    ) -> None:
-        self.types, self.opened, self.unnamed, self.few, self.wide = types, opened, unnamed, few, wide or opened
-        self.broken: list[str] = []
+    def outcomes(worlds: tuple[int, ...], questions: Sequence[Question]) -> list[Outcome]:
+        with opened(worlds) as source:
+            found = [question.outcome(source) for question in questions]
+        return [re.sub(unnamed, "", each) if isinstance(each, str) else each for each in found]
 
-    def check(self) -> None:
-        """Try the law on all tables."""
-        questions = self._questions()
-        whole = self._answers(tuple(EVERY), questions)
-        for question, found in zip(questions, whole, strict=True):
-            self._alone(question, found)
-        for number, worlds in enumerate(SUBSETS):
-            inside = np.isin(np.arange(WORLDS), worlds)
-            asked = [k for k, each in enumerate(questions) if number and self._needed(each, number, whole[k])]
-            for k, found in zip(asked, self._answers(worlds, [questions[k] for k in asked]), strict=True):
-                self._compare(questions[k], worlds, inside, whole[k], found)
-        assert self.broken == [], "\n".join(dict.fromkeys(self.broken))
-
-    def _needed(self, question: Question, number: int, whole: Outcome) -> bool:
-        """Whether a table tells anything new: persons are told apart only where one of them is alone."""
-        if self.few is None:
-            return number < question.tables
-        if isinstance(question, Codes):
-            return number < 3
-        return number < 4 and (question.columns[0] in self.few or isinstance(whole, str))
-
-    def _questions(self) -> list[Question]:
-        """All questions; those about codes as the table without rows allows them."""
-        asked: list[Question] = []
-        with self.wide(()) as source:
-            if self.few is None:
-                for family, schemas in SCHEMAS.items():
-                    left = tuple(self.types)
-                    for words, make in schemas.items():
-                        allowed, *refused = _allowed(source, Codes(dict.fromkeys(left, (f"{family}: {words}", make))))
-                        asked += [allowed, *refused]
-                        left = allowed.columns  # a type that is refused once is not asked about again
-            else:
-                makes = _schemas()
-                every = {own: (words, makes[words]) for name in self.types for own, words in copies(name).items()}
-                asked += _allowed(source, Codes(every))
-        kinds = list(FOR_GROUPS) if self.few is None else ["texts"]
-        asked += [InGroups(column, kind) for kind in kinds for column in self.few or self.types]
-        return [*asked, *map(Persons, self.types)]
-
-    def _answers(self, worlds: tuple[int, ...], questions: Sequence[Question]) -> list[Outcome]:
-        found: list[Outcome] = []
-        for about_codes, alike in itertools.groupby(questions, lambda question: isinstance(question, Codes)):
-            with (self.wide if about_codes else self.opened)(worlds) as source:
-                found += [question.outcome(source) for question in alike]
-        return [re.sub(self.unnamed, "", each) if isinstance(each, str) and self.unnamed else each for each in found]
-
-    def _alone(self, question: Question, found: Outcome) -> None:
-        """What must hold in the whole table: each row has one code in each column, and counts as one at most."""
-        if isinstance(found, str):
-            if "failed in" in found or not any(f"'{column}'" in found for column in question.columns):
-                self._tell(question, f"fails, or is refused without naming its column: {found[:160]}")
-        elif isinstance(question, Codes):
-            if (found.sum(axis=1) != len(question.columns)).any():
-                self._tell(question, "a row has no code, or two")
-        elif (found.sum(axis=1) > 1).any():
-            self._tell(question, "a row counts twice")
-
-    def _compare(
-        self, question: Question, worlds: tuple[int, ...], inside: Any, all_of_them: Outcome, found: Outcome
-    ) -> None:
-        if isinstance(found, str) or isinstance(all_of_them, str):
-            if str(found) != str(all_of_them):
-                self._tell(question, f"{_short(all_of_them)} with all rows, {_short(found)} with {len(worlds)}")
-            return
-        wrong = np.where(inside[:, None], found != all_of_them, found != 0)
-        if wrong.any():
-            names = question.differing(wrong.any(axis=0)) if isinstance(question, Codes) else question.columns
-            self._tell(question, f"{int(wrong.sum())} counts are others with {len(worlds)} rows", names)
-
-    def _tell(self, question: Question, words: str, names: Sequence[str] = ()) -> None:
-        """Keep what is broken, and which types break it."""
-        if not names and isinstance(question, Codes):
-            with self.wide(tuple(EVERY)) as whole:
-                names = question.failing(whole)
-        for name in names or question.columns[:1]:
-            asked = question.some([name]).words if isinstance(question, Codes) else question.words
-            kind = self.types.get(name) or self.types[_bare(name)]
-            self.broken.append(f"{kind} ({asked}): {words}")
+    with opened(()) as source:
+        questions = [question for family in SCHEMAS for question in _codes_asked(source, list(types), family)]
+    thorough = list(few or types)
+    questions += [in_groups(f"{name}_0", kind) for kind in (["texts"] if few else FOR_GROUPS) for name in thorough]
+    questions += [persons(f"{name}_0") for name in thorough]
+    whole = outcomes(EVERY, questions)
+    broken = [each for question, outcome in zip(questions, whole, strict=True) for each in _alone(question, outcome)]
+    bounded = {each.names: own for each, own in zip(questions, whole, strict=True) if each.words == "persons"}
+    unbounded = [persons(f"{name}_0", WORLDS) for name in thorough]  # all rows with an id, though ids be taken for one
+    for question, outcome in zip(unbounded, outcomes(EVERY, unbounded), strict=True):
+        broken += _differences(question, EVERY, bounded[question.names], outcome)
+    for worlds in SUBSETS[1:]:
+        asked = [k for k, each in enumerate(questions) if each.words == "codes" or worlds != SUBSETS[-1]]
+        for k, outcome in zip(asked, outcomes(worlds, [questions[k] for k in asked]), strict=True):
+            broken += _differences(questions[k], worlds, whole[k], outcome)
+    told = dict.fromkeys(f"{types[type_of(name)]} ({words}): {what}" for words, name, what in broken)
+    assert not told, "\n".join(told)
 
 
-def _allowed(source: Any, question: Codes) -> list[Codes]:
-    """The question about those columns that the table allows, and, one by one, about those that it refuses.
+def _codes_asked(source: Any, types: list[str], family: str) -> Iterator[Question]:
+    """Questions about the codes of all columns by the schemas of a family, as a table without rows allows them.
 
-    A column that is refused takes its copies for schemas of the same family along.
+    A type that one schema cannot fit is asked about by that one alone; a schema may also be refused whatever the type.
     """
-    refused: list[Codes] = []
-    while question.columns and isinstance(found := question.outcome(source), str):
-        named = [name for name in re.findall(r"'(\w+)'", found) if name in question.columns]
-        assert named, f"a refusal that names no column: {found}"
-        refused += [question.some([name]) for name in named]
-        alike = {(_bare(name), question.family(name)) for name in named}
-        question = question.some(
-            [name for name in question.columns if (_bare(name), question.family(name)) not in alike]
-        )
-    return [question, *refused]
+    makes = list(SCHEMAS[family].values())
+    columns = {name: make(name) for each in types for name, make in zip(copies(each), makes, strict=False)}
+    while columns and isinstance(outcome := codes(list(columns.values())).outcome(source), str):
+        named = [name for name in re.findall(r"'(\w+)'", outcome) if name in columns]
+        assert named, f"a refusal that names no column: {outcome}"
+        yield from (codes([columns[name]]) for name in named)
+        refused = named if "beyond 2**53" in outcome else [own for name in named for own in copies(type_of(name))]
+        columns = {name: column for name, column in columns.items() if name not in refused}
+    if columns:
+        yield codes(list(columns.values()))
 
 
-def _bare(name: str) -> str:
-    return name.partition("_")[0]
+Broken = tuple[str, str, str]  # what was asked, of which column, and what is wrong
 
 
-def _short(found: Outcome) -> str:
-    return found[:160] if isinstance(found, str) else "counted"
+def _alone(question: Question, outcome: Outcome) -> Iterator[Broken]:
+    """What must hold in the whole table: each row has one code in each column, and counts as one at most."""
+    if isinstance(outcome, str):
+        if "failed in" in outcome or not any(f"'{name}'" in outcome for name in question.names):
+            yield question.words, question.names[0], f"fails, or is refused and not named: {outcome[:160]}"
+        return
+    for name, counts in outcome.items():
+        sums = counts.sum(axis=1)
+        if (sums > 1).any() or (question.words == "codes" and (sums < 1).any()):
+            yield question.words, name, "a row has no code, or two, or counts twice"
+
+
+def _differences(question: Question, worlds: tuple[int, ...], expected: Outcome, outcome: Outcome) -> Iterator[Broken]:
+    if isinstance(outcome, str) or isinstance(expected, str):
+        if str(outcome) != str(expected):
+            what = f"{str(expected)[:160]} with all rows, {str(outcome)[:160]} with {len(worlds)}"
+            yield question.words, question.names[0], what
+        return
+    inside = np.isin(EVERY, worlds)[:, None]
+    for name, counts in outcome.items():
+        if wrong := int((counts != np.where(inside, expected[name], 0)).sum()):
+            yield question.words, name, f"{wrong} counts are others with {len(worlds)} rows"

@@ -81,7 +81,7 @@ def server() -> Iterator[str]:
     data = folder / "data"
     subprocess.run(
         [
-            *[where / "initdb", "-D", data, "-U", ROLE, "-A", "scram-sha-256", "--pwfile", folder / "word"],
+            *[where / "initdb", "-D", data, "-U", ROLE, "-A", "password", "--pwfile", folder / "word"],
             *["-E", "UTF8", "--no-locale", "--no-sync"],
         ],
         check=True,

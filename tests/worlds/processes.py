@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
+import pickle
 import signal
 import stat
 import subprocess
@@ -14,12 +14,10 @@ from pathlib import Path
 
 from prade.core.errors import PradeError
 
-__all__ = [  # what a driver gets by `from worlds.processes import *`
-    *["at", "die", "ended", "forked", "killed_at", "killed_at_touches", "said", "stop", "words_of"],
-]
+# what a driver gets by `from worlds.processes import *`
+__all__ = ["at", "die", "ended", "forked", "killed_at", "race", "said", "stop", "words_of"]
 
 TESTS = Path(__file__).parents[1]
-TOUCHES = ("open", "os.mkdir", "os.rename", "os.remove", "os.chmod", "tempfile.mkstemp", "sqlite3.connect")
 
 
 def _environment(**more: str) -> dict[str, str]:
@@ -128,32 +126,40 @@ def killed_at(step, act):
     assert ended(forked(work)) == -signal.SIGKILL, f"{step} was never reached"
 
 
-def killed_at_touches(fresh, path_of, act):
-    """Kill `act(place)` before it touches a path with `path_of(place)` in it, one touch later in each fresh(number).
+def race(*acts, meet=None):
+    """Fork a process for each act; all go on at once from the step where they meet. What they return, and refusals."""
+    arrived, here_am_i = os.pipe()
+    gate, opener = os.pipe()
+    results, writing = os.pipe()
 
-    Each place, and whether the run there was killed: the last one gets through.
-    """
+    def wait():
+        os.write(here_am_i, b"x")
+        os.close(opener)
+        os.read(gate, 1)  # ends when the parent closes the other side
 
-    def work(place, number):
-        touched = 0
+    def runner(act):
+        def run():
+            at(meet, wait) if meet else wait()
+            try:
+                result = True, act()
+            except PradeError as error:
+                result = False, f"{type(error).__name__}: {error}"
+            os.write(writing, pickle.dumps(result))
 
-        def listen(event, values):
-            nonlocal touched
-            if event in TOUCHES:
-                touched += any(str(path_of(place)) in str(value) for value in values)
-                if touched == number:
-                    die()
+        return run
 
-        sys.addaudithook(listen)
-        act(place)
-
-    for kills in itertools.count():
-        place = fresh(kills)
-        code = ended(forked(lambda place=place, kills=kills: work(place, kills + 1)))
-        assert code in (0, -signal.SIGKILL), code
-        yield place, code != 0
-        if code == 0:
-            return
+    children = [forked(runner(act)) for act in acts]
+    for _ in acts:
+        os.read(arrived, 1)
+    os.close(opener)
+    os.close(writing)
+    codes = [ended(child) for child in children]
+    assert codes == [0] * len(acts), codes
+    with os.fdopen(results, "rb") as file:
+        found = [pickle.load(file) for _ in acts]
+    for handle in (arrived, here_am_i, gate):
+        os.close(handle)
+    return [result for returned, result in found if returned], [words for returned, words in found if not returned]
 
 
 def said(act):

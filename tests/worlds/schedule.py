@@ -25,7 +25,6 @@ PAGES = "tests/docs/test_docs.py::test_code_blocks_run["
 SPARK = (
     "tests/conformance/test_engines.py::test_spark",
     f"{PAGES}docs/recipes.md]",
-    "tests/faults/test_attacks.py::test_ids_of_spark",
     "tests/integration/test_noninterference_engines.py::test_any_two_tables_of_spark",
     "tests/integration/test_noninterference_engines.py::test_cells_on_which_spark_fails",
     "tests/integration/test_noninterference_engines.py::test_runs_that_break_off_in_spark",

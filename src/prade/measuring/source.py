@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
 
 Result = TypeVar("Result")
+BYTES_OF_A_ROW = 64  # of a CSV file, roughly
 ENDINGS = (".parquet", ".csv", ".csv.gz")
 FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 HELP = (
@@ -160,7 +162,8 @@ def _open_files(paths: list[str], form: CsvFormat, memory: int, rows: int) -> So
     refuse_duplicates(files, find_same_file)  # their contents are compared when rows are read
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     text = endings != {".parquet"}
-    stream = guarded(f"opening {name}", lambda: csv_stream(files, form) if text else parquet_stream(files, rows))
+    read = partial(csv_stream, files, form, rows * BYTES_OF_A_ROW) if text else partial(parquet_stream, files, rows)
+    stream = guarded(f"opening {name}", read)
     return Source(stream, "arrow", name, memory)
 
 

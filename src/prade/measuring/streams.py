@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from prade.core.errors import DataError, closest
 from prade.core.files import find_same_content, refuse_duplicates
 from prade.data.declare.column import Column
-from prade.data.read.csv import CsvFormat, csv_batches, header_of
+from prade.data.read.csv import BLOCK, CsvFormat, csv_batches, header_of
 from prade.data.read.frames import DeclaredType
 from prade.data.read.tables import column_names, read_table
 
@@ -106,13 +106,13 @@ def parquet_stream(
     return _of_files(files, headers, read)
 
 
-def csv_stream(files: Sequence[str], form: CsvFormat) -> Stream:
+def csv_stream(files: Sequence[str], form: CsvFormat, block: int = BLOCK) -> Stream:
     """CSV files as text; the caller declares their format, and nothing is guessed from the rows."""
     headers = [header_of(file, form) for file in files]
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for file, header in zip(files, headers, strict=True):
-            for columns in csv_batches(file, form, len(header), [header.index(name) for name in names]):
+            for columns in csv_batches(file, form, len(header), [header.index(name) for name in names], block=block):
                 yield dict(zip(names, columns, strict=True))
 
     return _of_files(files, headers, read)

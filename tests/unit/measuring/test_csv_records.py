@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from prade import Column, CsvFile, Level, Schema, Unit, Workload, measure
 from prade.core.errors import DataError
-from prade.data.read.csv import CsvFormat
+from prade.data.read.csv import BLOCK, CsvFormat
 from prade.measuring.streams import csv_stream
 from worlds.counting import counted, sqlite_file
 from worlds.plans import ledger_for, plan_of
@@ -26,10 +26,10 @@ NOT_TEXT = "\ufffd"
 quickly = settings(derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
-def rows_read(path, encoding="utf-8", delimiter=","):
+def rows_read(path, encoding="utf-8", delimiter=",", block=BLOCK):
     """The rows as prade reads them before it codes them, missing cells as None; their order does not matter."""
     rows = Counter()
-    stream = csv_stream([str(path)], CsvFormat(encoding, delimiter))
+    stream = csv_stream([str(path)], CsvFormat(encoding, delimiter), block)
     for batch in stream.read(stream.columns):
         columns = [cells.to_pylist() for cells in batch.values()]
         rows.update(zip(*([_text(cell) for cell in column] for column in columns), strict=True))
@@ -121,11 +121,10 @@ def test_every_byte_in_every_position_is_one_record(encoding, delimiter, tmp_pat
 
 
 @pytest.mark.parametrize("block", [1, 2, 7, 64, 1000])
-def test_where_a_block_ends_does_not_matter(block, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.data.read.csv.BLOCK", block)
+def test_where_a_block_ends_does_not_matter(block, tmp_path):
     text = 'A,B,C\n1,"a, b",3\r\n"u""v",,\n\n4,"x\n5,y",6\r\n7,8'
     (tmp_path / "rows.csv").write_text(text, newline="")
-    assert rows_read(tmp_path / "rows.csv") == Counter(
+    assert rows_read(tmp_path / "rows.csv", block=block) == Counter(
         [("1", "a, b", "3"), ('u"v', None, None), ("4", '"x', None), ("5", 'y"', "6"), ("7", "8", None)]
     )
 
@@ -160,11 +159,9 @@ MARKED = st.lists(st.text(st.sampled_from('a"",,\r\x00é'), max_size=12).map(str
 def test_one_line_more_is_one_record_more(before, line, after, block, encoding, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "one-line-more.csv"
     found = []
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("prade.data.read.csv.BLOCK", block)
-        for lines in ([*before, *after], [*before, *line[:1], *after], line[:1]):
-            path.write_bytes(b"\n".join([b"A,B,C", *lines, b""]))
-            found.append(rows_read(path, encoding))
+    for lines in ([*before, *after], [*before, *line[:1], *after], line[:1]):
+        path.write_bytes(b"\n".join([b"A,B,C", *lines, b""]))
+        found.append(rows_read(path, encoding, block=block))
     assert found[1] == found[0] + found[2]
     assert found[2].total() == sum(each not in (b"", b"\r") for each in line[:1])
 

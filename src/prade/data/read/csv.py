@@ -216,11 +216,11 @@ class Records(NamedTuple):
 
 
 def csv_batches(
-    path: str, form: CsvFormat, columns: int, wanted: Sequence[int], *, longest: int = LONGEST
+    path: str, form: CsvFormat, columns: int, wanted: Sequence[int], *, longest: int = LONGEST, block: int = BLOCK
 ) -> Iterator[list[Any]]:
     """The wanted columns, in batches of Arrow arrays of text; of a longer record, the first `longest` bytes count."""
     separator = form.delimiter.encode()
-    for records in _records(path, columns, longest):
+    for records in _records(path, columns, longest, block):
         separators, proper = _separators(records, separator[0], columns)
         if proper.any():
             chosen = Records(records.text, records.starts[proper], records.ends[proper])
@@ -238,10 +238,10 @@ def _lines(records: Records, longest: int = LONGEST) -> list[bytes]:
     return [records.text[start : min(end, start + longest)] for start, end in zip(*records[1:], strict=True)]
 
 
-def _records(path: str, columns: int, longest: int) -> Iterator[Records]:
+def _records(path: str, columns: int, longest: int, size: int) -> Iterator[Records]:
     """The records after the header, some megabytes at a time."""
     header = True
-    for block in _blocks(path, longest):
+    for block in _blocks(path, longest, size):
         text, header = block[block.index(b"\n") + 1 :] if header else block, False
         content = np.frombuffer(text, np.uint8)
         line_ends = np.flatnonzero(content == LINE_END)
@@ -257,11 +257,11 @@ def _records(path: str, columns: int, longest: int) -> Iterator[Records]:
             yield Records(records.text, records.starts[counted], records.ends[counted])
 
 
-def _blocks(path: str, longest: int) -> Iterator[bytes]:
+def _blocks(path: str, longest: int, size: int) -> Iterator[bytes]:
     """The file's bytes in pieces of whole lines, the last with a line end; of a long line, what counts and one more."""
     rest = b""
     with opened(path) as file:
-        while piece := file.read(BLOCK):
+        while piece := file.read(size):
             text = rest + piece
             cut = text.rfind(b"\n") + 1
             rest = text[cut : cut + longest + 1]
