@@ -40,7 +40,7 @@ MEMORY = Path("/dev/shm")  # files there cost no time
 REFUSED = (PradeError, click.ClickException, msgspec.ValidationError)
 
 
-def one(reader: Reader, given: Any) -> tuple[str, str]:
+def one(reader: Reader, given: Any, slow: float = SLOW, large: int = LARGE) -> tuple[str, str]:
     """Read one input: the kind of its end, and for a finding where it arose."""
     before, start = _most_memory(), time.monotonic()
     try:
@@ -52,9 +52,9 @@ def one(reader: Reader, given: Any) -> tuple[str, str]:
         place = traceback.extract_tb(error.__traceback__)
         ours = [frame for frame in place if "prade" in frame.filename and "fuzz" not in frame.filename] or place
         kind, where = "UNCAUGHT", f"{type(error).__name__} {Path(ours[-1].filename).name}:{ours[-1].lineno}"
-    if time.monotonic() - start > SLOW:
+    if time.monotonic() - start > slow:
         return "UNCAUGHT", f"slow {reader.name}"
-    if _most_memory() - before > LARGE:
+    if _most_memory() - before > large:
         return "UNCAUGHT", f"memory {reader.name}"
     return kind, where
 

@@ -73,7 +73,7 @@ def test_a_worker_that_is_killed_in_the_middle_is_survived(address, made, expect
 
 def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):
     """Without kept weights, so that the report works groups out on the cluster; the files are those of threads."""
-    monkeypatch.setattr("prade.estimating.levels.estimates.LARGEST_FILE", 0)
+    monkeypatch.setattr("prade.estimating.levels.estimates.weights_in_folder", lambda *_: None)
     write_table(public_table(), tmp_path / "public.parquet")
     alone, on_the_cluster, real = tmp_path / "alone", set(), Execution.map
     shutil.copytree(made.path, alone)

@@ -28,8 +28,8 @@ def test_every_input_is_read_or_refused(world, make, monkeypatch):
     assert 0 < kinds.count("accepted") < INPUTS  # neither all nonsense nor all sound
 
 
-def ends(action):
-    return run.one(Reader("any", lambda rng: None, action), None)
+def ends(action, **limits):
+    return run.one(Reader("any", lambda rng: None, action), None, **limits)
 
 
 def test_what_it_looks_for_is_noticed(monkeypatch):
@@ -40,10 +40,7 @@ def test_what_it_looks_for_is_noticed(monkeypatch):
     assert ends(refused) == ("DataError", "")
     kind, where = ends(lambda given: {}["x"])
     assert (kind, where.split()[0]) == ("UNCAUGHT", "KeyError")
-    monkeypatch.setattr(run, "SLOW", 0.01)
-    assert ends(lambda given: time.sleep(0.05)) == ("UNCAUGHT", "slow any")
-    monkeypatch.setattr(run, "LARGE", 10 * 2**20)
-    monkeypatch.setattr(run, "SLOW", 60)
+    assert ends(lambda given: time.sleep(0.05), slow=0.01) == ("UNCAUGHT", "slow any")
     most = run._most_memory()
     monkeypatch.setattr(run, "_most_memory", iter([most, most + 11 * 2**20]).__next__)
-    assert ends(lambda given: 1) == ("UNCAUGHT", "memory any")
+    assert ends(lambda given: 1, slow=60, large=10 * 2**20) == ("UNCAUGHT", "memory any")
