@@ -5,22 +5,12 @@
     weights.json        the record of weights.npy, and of the estimates that it was made from
     carried.json        the record of carried.parquet, the public table of the next release
 
-A record is sealed JSON, like `release.json`: the hashes of its files and that of the release they were made from. It is
-removed before its files are written and written after them, so files without a record are ignored and made again. A
-file that does not match its record is damaged and is refused before anything in it is read.
+A record is sealed JSON: the hashes of its files and that of the release they were made from. It is removed before its
+files are written and written after them, so files without a record are made again. A file that does not match its
+record is damaged and is refused before anything in it is read.
 
-Finished batches of a long run stay on disk until all of it is done, so that a run that was killed goes on where it was:
-
-    with FinishedBatches.open(release.path / "unfinished-rows", key) as finished:
-        for batch in batches:                                        # "0-17", say: letters, digits and hyphens
-            if (path := finished.path(batch)) is None:               # None: not finished yet
-                with keep_batch(finished.folder, batch, ".parquet") as temporary:
-                    write_table(rows_of(batch), temporary)           # here, or on a worker that sees the folder
-        ...                                                          # make the results from finished.path(batch)
-        finished.remove()
-
-`key` is a fingerprint of all that the batches depend on (`run_key`); batches of another key are removed. The name of a
-batch has its checksum, so a damaged one counts as not finished.
+Finished batches of a long run stay on disk until all of it is done, so that a run that was killed goes on where it was.
+The name of a batch has its checksum, so a damaged one counts as not finished.
 """
 
 from __future__ import annotations
@@ -54,9 +44,6 @@ SUPPORT_FOR_WORKERS = "support.arrow"  # in the folder of a run that is not comp
 UNFINISHED_ESTIMATES = "unfinished-estimates"  # a folder of finished batches
 SYNTHETIC_PARTS = "synthetic"  # a folder: synthetic rows as a data set of several parquet files
 UNFINISHED_ROWS = "unfinished-rows"  # a folder of finished batches
-
-
-# ---------------------------------------------------------------------- records
 
 
 FORMAT = 2  # format 1 has no folders; records without folders are still written in it
@@ -98,7 +85,7 @@ def recorded(release: Release, record: Record) -> Iterator[None]:
 
 @contextmanager
 def keep_rows_as(release: Release, name: str) -> Iterator[None]:
-    """Write synthetic rows in the release's folder, into the file or folder of this name, and remove the other one."""
+    """Write synthetic rows into the release's file or folder of this name, and remove the other one."""
     with recorded(release, KEPT_ROWS):
         yield
         if name == SYNTHETIC:
@@ -177,14 +164,14 @@ NAME = re.compile(r"[0-9A-Za-z-]+")
 
 @dataclass(frozen=True)
 class FinishedBatches:
-    """The folder of a run that is not complete, locked by it."""
+    """The folder of a run that is not complete, locked by it. Names of batches have letters, digits and hyphens."""
 
     folder: Path
 
     @classmethod
     @contextmanager
     def open(cls, folder: Path, key: str) -> Iterator[FinishedBatches]:
-        """The finished batches of the runs with this key in a folder, which is made if there is none.
+        """The finished batches of the runs with this key (`run_key`) in a folder, made if needed; others are removed.
 
         If another run works in the folder, the name is followed by -2, -3 and so on.
         """
@@ -200,7 +187,7 @@ class FinishedBatches:
 
     def path(self, batch: str) -> Path | None:
         """The file of a finished batch; None if there is none, or if it is damaged, which removes it."""
-        return next(iter(self._undamaged(f"{_checked(batch)}.*")), None)
+        return next(iter(self._undamaged(f"{batch}.*")), None)
 
     def paths(self, suffix: str) -> list[Path]:
         """The files of all finished batches with this suffix, in the order of their names; damaged ones are removed."""
@@ -230,7 +217,8 @@ def keep_batch(folder: Path, batch: str, suffix: str) -> Iterator[Path]:
     It may be called in another process, or on another machine that sees the folder.
     """
     with disk_trouble_reported(folder):
-        unnamed = folder / f"{_checked(batch)}{suffix}"
+        assert NAME.fullmatch(batch), batch
+        unnamed = folder / f"{batch}{suffix}"
         with replace_file(unnamed) as temporary:
             yield temporary
             checksum = file_hash(temporary)
@@ -248,11 +236,6 @@ def disk_trouble_reported(folder: Path) -> Iterator[None]:
             f"{folder} cannot be written ({error.strerror or error}): make room there, or have its permissions "
             "changed, then run the same command again; what is finished is kept"
         ) from error
-
-
-def _checked(batch: str) -> str:
-    assert NAME.fullmatch(batch), batch
-    return batch
 
 
 def _is_of(folder: Path, key: str) -> bool:
@@ -273,10 +256,7 @@ def _empty(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[Path]:
-    """The first of FOLDER, FOLDER-2, ... that no living run has, made if needed; this run has it until the block ends.
-
-    Where the file system knows no locks, the folder is taken without one.
-    """
+    """The first of FOLDER, FOLDER-2, ... that no living run has, made if needed; without locks, the first of all."""
     for number in count(1):
         mine = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
         with ExitStack() as lock:

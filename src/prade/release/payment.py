@@ -1,11 +1,8 @@
 """Who pays for a run: what it has spent, and the releases beside it that the ledger does not have on record.
 
-Every failure of a run states what it has spent, as a note of the exception (`BaseException.add_note`), so that it also
-goes with interruptions and with errors of other libraries.
-
-A ledger cannot know that it was deleted or replaced by an old copy. Releases can tell: each names the head of the chain
-of the ledger that paid for it. So before a run spends, the ledger must have on record every release of the same data
-set that lies next to the new one.
+Every failure of a run states what it has spent, as a note of the exception. A ledger cannot know that it was deleted or
+replaced by an old copy, but releases name the head of the chain of the ledger that paid for them. So before a run
+spends, the ledger must have on record every release of the same data set that lies next to the new one.
 """
 
 from __future__ import annotations
@@ -145,7 +142,7 @@ def need_on_record(plan: Plan | Task, target: Path, ledger: Ledger) -> None:
 
 
 def import_release(ledger: Ledger, folder: str | PathLike[str]) -> Entry:
-    """Record in a ledger a release that another ledger paid for, or that this one paid for before it lost its end."""
+    """Record in a ledger a release that another one paid for, or this one before it lost its end."""
     path = Path(folder)
     plan, claim, after = Release.load(path).plan, claim_of(read_manifest(path)), head_after(path)
     return ledger.record_import(plan.dataset, plan.unit, plan.budget, claim, after, note_of(plan), str(folder))
@@ -182,7 +179,7 @@ def _open_command(plan: Plan | Task, ledger: Path) -> str:
 
 
 def _releases(dataset: str, target: Path, ledger: Ledger) -> Iterator[tuple[Path, Claim, bool]]:
-    """The releases of a data set at `target` and next to it, sealed and unfinished ones too, and if they are on record.
+    """The releases of a data set at `target` and next to it, unfinished ones too, and whether they are on record.
 
     On record: the ledger imported it, or paid for it and still has all events that the release names.
     """

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from prade.core.arrays import Floats, PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, EstimationError, PradeError, Remark
-from prade.core.files import need_folder, sha256_of
+from prade.core.files import need_folder, replace_folder, sha256_of
 from prade.data.declare.schema import Schema
 from prade.data.read.files import damage_reported, whole_numbers
 from prade.planning.invariants import not_protected
@@ -54,9 +52,8 @@ if TYPE_CHECKING:
 class Measurement:
     """Noisy counts of one part.
 
-    counts_i = true count of cell i + noise_i, where the noise is Laplace with mean 0 and scale b (density
-    exp(-|x|/b) / 2b), or Gaussian with standard deviation `scale`. `scale` is one number, or one per cell; 0 means
-    that the count is exact.
+    counts_i = true count of cell i + noise_i. `scale` is one number, or one per cell: b of Laplace noise, the standard
+    deviation of Gaussian noise, or 0 for an exact count.
 
     >>> from prade import Schema, Workload
     >>> part = Workload.marginals(Schema.from_mbi({"sex": 2}), ["sex"])[0]
@@ -87,10 +84,7 @@ class Measurement:
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], counts: Floats, scales: Floats, law: NoiseLaw) -> list[Measurement]:
-        """Measurements of several parts, from the counts and scales of all their cells one after the other.
-
-        They are checked once for all parts: a level of a nation has tens of thousands of answers.
-        """
+        """Measurements of several parts, from the counts and scales of all their cells: checked once for all parts."""
         stops = np.cumsum([part.n_cells for part in parts], dtype=np.int64).tolist()
         if not counts.shape == scales.shape == (stops[-1] if stops else 0,):
             raise EstimationError(
@@ -118,9 +112,6 @@ def _need_numbers(counts: Floats, scales: Floats, where: str = "") -> None:
         )
 
 
-# ---------------------------------------------------------------------- the release
-
-
 FORMAT = 1
 PLAN, MEASUREMENTS, MANIFEST, EXTRACT = "plan.toml", "measurements.parquet", RELEASED, "ledger.json"
 HASHED = (PLAN, MEASUREMENTS)
@@ -138,7 +129,7 @@ class Manifest(msgspec.Struct):
     entry: int
     made: str
     files: dict[str, str]
-    head: Head | None = None  # of the ledger, when it paid; in releases of version 0.1 there is none
+    head: Head  # of the ledger, when it paid
 
 
 class Extract(msgspec.Struct):
@@ -188,12 +179,10 @@ class Release:
     def totals(self, level: int) -> tuple[NDArray[np.float64], float]:
         """The number of rows of each group of a level, and the standard deviation of its noise.
 
-        It is the mean of the measured total and of the sum of each part that covers all rows, weighted by inverse
-        variances: no other unbiased mean is more precise.
+        The mean of the measured total and of the sum of each part that covers all rows, weighted by inverse variances.
         """
-        answered = self._answers(level)
         mean = PreciseMean(len(self.plan.groupings[level]))
-        for question, answers in answered:
+        for question, answers in self._answers(level):
             for part, variance in question.total_variances():
                 mean.add(answers[part].sum(axis=1), variance)
         if not mean.known:
@@ -316,10 +305,10 @@ def _labelled(plan: Plan, path: Path) -> tuple[Plan, str | None]:
     try:
         return plan.with_labels(Schema.load(path)), file_hash(path)
     except PradeError as error:
-        said = (
+        words = (
             f"{path} cannot be used ({error}), so titles and labels are the plan's own: repair the file, or remove it"
         )
-        warnings.warn(said, LabelsNotUsed, stacklevel=3)
+        warnings.warn(words, LabelsNotUsed, stacklevel=3)
         return plan, None
 
 
@@ -350,8 +339,6 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 def claim_of(manifest: Mapping[str, Any]) -> Claim:
     """Which entry of which ledger paid for a release, according to its `release.json`."""
     content = structured(manifest, Manifest, DataError)
-    if content.head is None:
-        raise DataError("the release was written by version 0.1 of prade: use the version that wrote it")
     return Claim(content.plan, content.entry, content.files.get(MEASUREMENTS, ""), content.head)
 
 
@@ -410,14 +397,11 @@ def _unreadable(path: Path, error: OSError) -> DataError:
     return DataError(f"{path} cannot be read ({error.strerror}): ask for permission to read it")
 
 
-# ---------------------------------------------------------------------- copies
-
-
 def copy_release(release: Release, folder: str | PathLike[str]) -> None:
     """Copy everything in a release's folder to a new folder, which appears when it is complete."""
     target = Path(folder).absolute()
     if target.exists():
         raise DataError(f"{target} already exists, and prade does not overwrite it: give the name of a new folder")
     need_folder(target)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as unfinished:
-        os.replace(shutil.copytree(release.path, Path(unfinished) / target.name), target)
+    with replace_folder(target) as unfinished:
+        shutil.copytree(release.path, unfinished, dirs_exist_ok=True)

@@ -43,15 +43,12 @@ class Terms:
 
 
 def cap_of(cap: Number | Budget | None, budget: Budget) -> Budget | None:
-    """Convert a cap to the budget's kind; a number is an epsilon or a rho."""
+    """A cap in the budget's kind; a number is an epsilon or a rho."""
     if cap is None or isinstance(cap, Budget):
         return cap
     if budget.kind == "approx":
         raise PradeError(f"cap is {cap!r}, but the plan has a delta too: give cap=Budget.approx(epsilon, delta)")
     return Budget(budget.kind, (exact(cap, "the cap"),))
-
-
-# ---------------------------------------------------------------------- saved plans
 
 
 def plan_beside(folder: PathName) -> Path:
@@ -76,9 +73,6 @@ def kept_plan(task: Task, table: PublicTable, folder: PathName) -> Plan | None:
     if made.public is None or table.hashed_files is None:
         return made
     return made.with_public(made.public.moved_to(table.hashed_files))  # refuses other files
-
-
-# ---------------------------------------------------------------------- drafted schemas
 
 
 def drafted_schema(folder: str | PathLike[str], table: PublicTable, groups: Groups, unit: Unit) -> Schema:
