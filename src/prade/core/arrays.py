@@ -98,7 +98,6 @@ class PreciseMean:
         mean = sum_k (y_k / v_k) / sum_k (1 / v_k),        variance = 1 / sum_k (1 / v_k)
 
     Answers are arrays of one shape. A variance is a number, or has one entry for each row of the answers.
-
     >>> mean = PreciseMean(2)
     >>> mean.add(np.array([90.0, 10.0]), 4.0)
     >>> mean.add(np.array([100.0, 20.0]), 1.0)
@@ -132,10 +131,7 @@ class PreciseMean:
 
 
 class Chances:
-    """Random numbers that belong to rows: each is a function of the row's key and of what it is for.
-
-    So a table that is made in pieces, by any number of workers, is the same as one made at once.
-    """
+    """Random numbers of rows, each a function of the row's key and its use, however a table is made in pieces."""
 
     def __init__(self, keys: NDArray[np.uint64]) -> None:
         self.keys = keys

@@ -51,11 +51,8 @@ def _passed(edges: Floats, n: int, offset: float, space: float, last: float) -> 
     return passed
 
 
-# ---------------------------------------------------------------------- LAPACK, without the interpreter's lock
-
 # scipy's functions for these routines hold the lock, so that threads would wait for each other. But scipy also gives
 # their addresses, to modules in Cython: numba finds them, and ctypes releases the lock while it calls one.
-
 BLOCK = 64  # columns that LAPACK turns together, at most
 
 
@@ -86,12 +83,11 @@ def _call(name: str, *arguments: bytes | int | Floats) -> None:
     ours, as the processors that numba knows store the low half first.
     """
     failed = c_int64(0)
-    addresses: list[Any] = []
-    for each in arguments:
-        if isinstance(each, np.ndarray):
-            addresses.append(each.ctypes.data)
-        else:
-            addresses.append(byref(c_char(each) if isinstance(each, bytes) else c_int64(each)))
+    numbers = [
+        c_char(each) if isinstance(each, bytes) else c_int64(each) if isinstance(each, int) else each
+        for each in arguments
+    ]
+    addresses = [each.ctypes.data if isinstance(each, np.ndarray) else byref(each) for each in numbers]
     _routine(name, len(arguments) + 1)(*addresses, byref(failed))
     if failed.value:
         raise AssertionError(f"LAPACK's {name} refused its arguments: info is {failed.value}")
@@ -99,8 +95,7 @@ def _call(name: str, *arguments: bytes | int | Floats) -> None:
 
 @cache
 def _routine(name: str, arguments: int) -> Callable[..., None]:
-    """A routine of LAPACK; numba and scipy are loaded when it is first called, because that takes a while."""
-    from numba.extending import get_cython_function_address
+    from numba.extending import get_cython_function_address  # takes a while to load
 
     address = get_cython_function_address("scipy.linalg.cython_lapack", name)
     return CFUNCTYPE(None, *[c_void_p] * arguments)(address)

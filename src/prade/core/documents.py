@@ -1,8 +1,5 @@
-"""Reading TOML and JSON within limits, so that code which uses what was read has to check its structure only.
-
-What is read is a tree of at most `MOST_LEVELS` levels; its whole numbers have at most 300 digits, and its strings can
-be written to a file again.
-"""
+"""Reading TOML and JSON within limits: a tree of at most `MOST_LEVELS` levels, whole numbers of at most 300 digits, and
+strings that can be written to a file again."""
 
 from __future__ import annotations
 

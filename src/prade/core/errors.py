@@ -1,7 +1,7 @@
-"""The errors that prade raises, sorted by what has to be corrected, and the wording of messages.
+"""The errors that prade raises, and the wording of messages: a remedy is worded differently for Python and the shell.
 
-A remedy that changes an argument is data, worded differently for Python and for the shell. No message contains a value
-of a private row: code that may see such rows raises only errors that depend on the schema, the plan and column names.
+No message contains a value of a private row: code that may see such rows raises only errors that depend on the schema,
+the plan and column names.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -83,7 +84,7 @@ class PradeError(ValueError):
         return self.worded("python")
 
     def within(self, where: str) -> Self:
-        """The same error with a prefix that says where it occurred, such as the name of a file."""
+        """The same error with a prefix that says where it occurred."""
         error = copy.copy(self)
         error.args = (f"{where}: {self.args[0]}", *self.args[1:])
         return error
@@ -106,10 +107,7 @@ class EstimationError(PradeError):
 
 
 class BudgetError(PradeError):
-    """A request exceeds the remaining privacy budget, or would pay a second time for the same plan. Nothing was spent.
-
-    `remaining` and `asked` are instances of `prade.Budget`.
-    """
+    """A request exceeds the `remaining` budget, or would pay twice for a plan (`asked`). Nothing was spent."""
 
     def __init__(self, message: str, remaining: Any, asked: Any, *, remedy: str | Remedy | None = None) -> None:
         super().__init__(message, remaining, asked, remedy=remedy)
@@ -119,6 +117,15 @@ class BudgetError(PradeError):
 
 class Remark(UserWarning):
     """A warning of prade's own, which the command line prints as a remark. It has no value of a private row."""
+
+
+@contextmanager
+def within(where: str) -> Iterator[None]:
+    """Begin the message of every error of the block with where it arose, such as the name of a file."""
+    try:
+        yield
+    except PradeError as error:
+        raise error.within(where) from None
 
 
 def closest(name: str, names: Iterable[str]) -> str:

@@ -1,8 +1,7 @@
 """Where work runs, how much of it, and who hears of its progress.
 
-Tasks run in threads of this process, or on any `concurrent.futures.Executor` (processes, Dask, MPI). A task must be
-small: a function of a module with small arguments, bound by `functools.partial`. What is large and the same for many
-tasks is a `Shared`. Results come in the order of the tasks.
+Tasks run in threads of this process, or on any `concurrent.futures.Executor`. A task is a function of a module with
+small arguments; what is large and the same for many is a `Shared`. Results come in the order of the tasks.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ def cores() -> int:
 class Execution:
     """Where tasks run: on an `executor`, or else in `threads` of this process (by default, one per core).
 
-    ``progress(task, done, total)`` is called as tasks are done. It sees public facts only: numbers of groups, seconds.
-    Private rows are counted by this process, whatever the executor.
+    ``progress(task, done, total)`` hears of public facts only. Private rows are counted by this process, whatever the
+    executor.
 
     >>> list(Execution(threads=2).map(abs, [-1, -2, 3]))
     [1, 2, 3]
@@ -106,15 +105,11 @@ def _result_of(future: Future[Result]) -> Result:
         raise
 
 
-# ---------------------------------------------------------------------- threads
-
 # The matrices of this project are small (hundreds to two thousand cells). BLAS threads gain nothing on them, and on a
 # busy machine they wait for each other for seconds. Instead, work runs in parallel over groups and over rows.
-
-
 @contextmanager
 def shutting_down(pool: Pool) -> Iterator[Pool]:
-    """Shut a pool down after the block. If the block raises an exception, tasks that have not started are cancelled.
+    """Shut a pool down after the block; if it raises, tasks that have not started are cancelled.
 
     On an interrupt, or when a generator that uses the pool is closed early, it does not wait for running tasks either.
     """
@@ -184,9 +179,6 @@ def single_threaded_blas() -> Iterator[None]:
                 _blas_limit.__exit__(None, None, None)
 
 
-# ---------------------------------------------------------------------- executors
-
-
 def _number_of(executor: Executor) -> int:
     """The number of workers of an executor, where it says so; `Executor` itself has no name for it."""
     if (client := getattr(executor, "_client", None)) is not None:  # Dask
@@ -217,10 +209,9 @@ _opening = threading.Lock()
 
 
 class Shared(Generic[Value]):
-    """Something large that tasks use wherever they run: `value` here, in other processes `opened(*arguments)`.
+    """Something large that tasks use wherever they run: `value` here, in other processes `opened(*arguments)`, once.
 
-    There it is called once, by the first task that needs it. The arguments name files that all workers see, and their
-    version, so that a worker does not take what it opened for an earlier run.
+    The arguments name files that all workers see, and their version.
     """
 
     def __init__(self, value: Value | None, opened: Callable[..., Value], *arguments: Any) -> None:
@@ -250,9 +241,6 @@ def _open(opened: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
             f"the worker on {socket.gethostname()} cannot find {error.filename}: all workers must see the folder under "
             "this name; use one on a disk that they share"
         ) from error
-
-
-# ---------------------------------------------------------------------- processes of this machine, and a Dask cluster
 
 
 @contextmanager
@@ -286,8 +274,7 @@ RETRIES = 2  # of a task that a worker failed at: its disk may be full, another'
 def cluster(address: str, seconds: float = PATIENCE) -> Iterator[Executor]:
     """The executor of the cluster whose scheduler has this address; a WorkersError if it cannot be used.
 
-    Its workers must have the same versions, and see the folders that tasks name. A task whose worker is lost goes to
-    another one.
+    A task whose worker is lost goes to another one.
     """
     try:
         from distributed import Client

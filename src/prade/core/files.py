@@ -77,13 +77,9 @@ def replace_folder(path: str | PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)
 
 
-# ---------------------------------------------------------------------- duplicate files
-
-
 # Two files are duplicates if they have the same path after following links and "..", the same inode (hard links), the
 # same name apart from compression ("x.csv" and "x.csv.gz" in one folder), or the same content after decompression, and
-# at least one row. Only the last test reads the files; it compares whole files, so it finds a pair only if *every* row
-# of one file is in the other. Files without rows, such as the empty files that some exporters write, may be identical.
+# at least one row. Files without rows, such as the empty files that some exporters write, may be identical.
 
 OPENING = 2**16  # bytes: enough to tell most files apart
 
@@ -104,12 +100,9 @@ def find_same_content(sides: Sides) -> tuple[str, str] | None:
     """As `find_duplicate`, by content only: files are read, whole ones only where their openings agree."""
     openings = [[_opening(file) for file in files] for files in sides]
     common = Counter(opening for each in openings for opening in each)
+    pairs = [zip(files, each, strict=True) for files, each in zip(sides, openings, strict=True)]
     return _pair(
-        [
-            [file for file, opening in zip(files, each, strict=True) if opening is not None and common[opening] > 1]
-            for files, each in zip(sides, openings, strict=True)
-        ],
-        content_hash,
+        [[file for file, mark in each if mark is not None and common[mark] > 1] for each in pairs], content_hash
     )
 
 
@@ -186,9 +179,6 @@ def _content(file: str) -> Any:
     return gzip.open(file) if _compressed(file) else open(file, "rb")
 
 
-# ---------------------------------------------------------------------- locked folders
-
-
 SPILL = "prade-spill-"
 MARK = ".prade-spill"  # an empty file in every spill folder, made once the folder is locked and removed last
 
@@ -239,9 +229,6 @@ def remove_locked(folder: Path, handle: int) -> None:
     os.rmdir(folder)
 
 
-# ---------------------------------------------------------------------- spill folders
-
-
 @contextmanager
 def spill_folder() -> Iterator[Path]:
     """A folder for rows that do not fit in memory. They are private, so folders of killed runs are removed first."""
@@ -270,9 +257,6 @@ def _is_spill(handle: int) -> bool:
     folder, mark = os.fstat(handle), os.stat(MARK, dir_fd=handle, follow_symlinks=False)
     alone = stat.S_IMODE(folder.st_mode) == 0o700 and stat.S_ISREG(mark.st_mode)
     return alone and folder.st_uid == mark.st_uid == os.geteuid()
-
-
-# ---------------------------------------------------------------------- paths
 
 
 def paths_of(source: Any) -> list[str] | None:

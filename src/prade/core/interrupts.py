@@ -17,8 +17,8 @@ INTERRUPTED = 130  # the exit code of a command that was interrupted: 128 + SIGI
 def held_back() -> Iterator[None]:
     """Postpone SIGINT and SIGTERM until the block has finished; signals that arrived meanwhile are then raised.
 
-    If the block raises an error, that error is raised instead of the signal: it ends the work as well, and says more.
-    Python runs signal handlers in the main thread only, so in any other thread there is nothing to postpone.
+    An error of the block is raised instead: it ends the work as well, and says more. Signal handlers run in the main
+    thread only, so in any other thread there is nothing to postpone.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -41,10 +41,7 @@ def held_back() -> Iterator[None]:
 
 @contextmanager
 def second_ends() -> Iterator[None]:
-    """For the command line: the first SIGINT interrupts as usual, a second one ends the process immediately.
-
-    Every file is written completely or not at all, so like a kill this loses only the work in progress.
-    """
+    """For the command line: the first SIGINT interrupts as usual, a second one ends the process like a kill."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield  # respect a handler that the caller installed

@@ -1,8 +1,4 @@
-"""Exact numbers, and rounding in a known direction.
-
-Budgets are fractions, so they add up exactly. Where a float or a short decimal is needed nevertheless, each function
-here states on which side of the exact number its result lies.
-"""
+"""Exact numbers, and rounding in a known direction: budgets are fractions, so they add up exactly."""
 
 from __future__ import annotations
 

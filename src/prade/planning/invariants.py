@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import DataError, PradeError, SchemaError, many
+from prade.core.errors import DataError, SchemaError, many, within
 from prade.data.declare.schema import Invariant, PublishedTotals, Rule
 from prade.data.public.joint import LARGEST_FULL_DOMAIN, Prior
 from prade.data.public.public import kept
@@ -38,13 +38,11 @@ class ParsedRule:
 
     @classmethod
     def of(cls, rule: Rule, schema: Schema) -> ParsedRule:
-        try:
+        with within(str(rule)):
             *when, then = (parse(text, schema) for text in _sides(rule.rule))
             made = cls(rule, when[0] if when else None, then)
             if groups := [name for name in made.columns if name not in schema.coded]:
                 raise SchemaError(f"{groups[0]!r} is a group column; a rule is about columns that are estimated")
-        except PradeError as error:
-            raise error.within(str(rule)) from None
         return made
 
     @property

@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.documents import Malformed, file_text, json_value
-from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError, many
+from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError, many, within
 from prade.core.files import replace_file
 from prade.data.declare.groups import Grouping, Groups, RecurringGroups
 from prade.data.declare.schema import Invariant, PublishedTotals, Schema, toml_text
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.planning.invariants import not_protected, obeying, published_totals
-from prade.planning.plan_file import VERSION, arguments_of_toml, within
+from prade.planning.plan_file import VERSION, arguments_of_toml
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import NOT_REHEARSED, Expected, Settings
 from prade.planning.task import Target, Task
@@ -388,9 +388,6 @@ def _check_questions(levels: Sequence[Level], schema: Schema) -> None:
         raise WorkloadError("a level's workload was made for a schema other than the plan's: make it again")
 
 
-# ---------------------------------------------------------------------- coverage
-
-
 def rows_to_plan_with(task: Task, table: PublicTable) -> Public:
     """The public rows that obey a task's rules; a table that cannot serve the task fails here, before any rehearsal."""
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
@@ -399,14 +396,7 @@ def rows_to_plan_with(task: Task, table: PublicTable) -> Public:
 
 
 def groups_with_public_rows(public: Public, groups: Groups) -> tuple[int, str]:
-    """How many of the listed groups occur among the public rows, as a number and in words; no words without groups.
-
-    >>> from prade import Column
-    >>> schema = Schema([Column("PLACE", "group"), Column("AGE", "numeric", edges=[18])])
-    >>> public = Public.of(schema, {"PLACE": ["a", "b"], "AGE": [1, 20]}, by=["PLACE"])
-    >>> groups_with_public_rows(public, Groups.of({"PLACE": ["b", "c", "d"]}))
-    (1, '1 of 3 groups occurs among the public rows')
-    """
+    """How many of the listed groups occur among the public rows, as a number and in words; no words without groups."""
     if not groups.names:
         return 0, ""
     number = int(RecurringGroups.of(public.groups, groups.level(groups.names)).recurs.sum())
@@ -432,9 +422,6 @@ def left_out_in_words(measured_not: Sequence[str], unlisted: Sequence[str]) -> l
         "not in the list of groups, so that synthetic rows will lack them": unlisted,
     }
     return [f"{words}: {', '.join(columns)}" for words, columns in sentences.items() if columns]
-
-
-# ---------------------------------------------------------------------- the public table
 
 
 def public_of(plan: Plan, public: Any = None, weight: str | None = None) -> PublicTable:

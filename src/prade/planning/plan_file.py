@@ -6,15 +6,13 @@ It has everything that determines what is measured, so that a release explains i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from typing import Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 
 from prade.core.documents import structured, toml_table
-from prade.core.errors import DataError, PradeError, WorkloadError
+from prade.core.errors import DataError, WorkloadError, within
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema, invariants_of
 from prade.data.public.table import PublicFiles
@@ -158,12 +156,3 @@ def _read(value: Any, kind: type[Record]) -> Record:
         return structured(value, kind)
     except DataError as fault:
         raise DataError(f"{fault}; correct it, or make the plan again") from None
-
-
-@contextmanager
-def within(where: str) -> Iterator[None]:
-    """Begin the message of every error with where in the file it arose."""
-    try:
-        yield
-    except PradeError as error:
-        raise error.within(where) from None

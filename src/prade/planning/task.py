@@ -24,7 +24,7 @@ from typing import Any, Literal
 import msgspec
 
 from prade.core.documents import file_text, structured, toml_table
-from prade.core.errors import DataError, PradeError, WorkloadError, names_of
+from prade.core.errors import DataError, PradeError, WorkloadError, names_of, within
 from prade.core.numbers import exact, readable
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema, checked_invariants
@@ -137,18 +137,13 @@ def checked_targets(targets: Any, schema: Schema, levels: Sequence[Columns]) -> 
     for number, target in enumerate(targets, start=1):
         if not isinstance(target, Target):
             raise PradeError(f"a target is a Target(...), got {str(target)[:40]!r}")
-        try:
+        with within(f"target {number}"):
             list(_things(target, schema))
             by = [_whole_level(level, levels) for level in target.by] or [tuple(levels[-1])]
             if len(set(by)) < len(by):
                 raise PradeError("by names a level twice; name each level once")
             settled.append(Target(target.tables, target.predicates, target.statistics, by, target.weight))
-        except PradeError as error:
-            raise error.within(f"target {number}") from None
     return tuple(settled)
-
-
-# ---------------------------------------------------------------------- files
 
 
 class _TargetTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -167,19 +162,15 @@ class _TargetFile(msgspec.Struct, forbid_unknown_fields=True):
 def targets_of_file(path: str | PathLike[str]) -> tuple[Target, ...]:
     """The targets in a file: `version = 1` and [[target]] tables."""
     document = toml_table(file_text(path, "file of targets"), DataError)
-    try:
+    with within(str(path)):
         return targets_of_tables(structured(document, _TargetFile).target)
-    except PradeError as error:
-        raise error.within(str(path)) from None
 
 
 def targets_of_tables(tables: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
     targets = []
     for number, table in enumerate(tables, start=1):
-        try:
+        with within(f"target {number}"):
             targets.append(Target(**msgspec.structs.asdict(_target_table(table))))
-        except PradeError as error:
-            raise error.within(f"target {number}") from None
     return tuple(targets)
 
 
@@ -254,9 +245,6 @@ def _need_coded(schema: Schema, columns: Sequence[str]) -> None:
         if name in schema.groups:
             raise WorkloadError(f"{name} is a group column; name its level in `by` instead")
         schema.size(name)  # refuses an unknown column, with the closest name
-
-
-# ---------------------------------------------------------------------- the task
 
 
 LARGEST_BUDGET = 10**30  # an epsilon or rho that protects nobody, but is still far below the largest float

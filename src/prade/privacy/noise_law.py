@@ -9,10 +9,9 @@ Both are laws of whole numbers. A law is its own name, a text, as files write it
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from prade.core.errors import PradeError
 SMALLEST_VARIANCE = 1e-6  # of a count: smaller values would change nothing, and this keeps precisions finite
 
 
-class NoiseLaw(str, ABC):
+class _Law(str):
     """One law of noise. `noise_law` returns the law of a name.
 
     >>> GAUSSIAN.words, GAUSSIAN.norm, noise_law("laplace").variance(Fraction(20_000))
@@ -51,35 +50,11 @@ class NoiseLaw(str, ABC):
             return float(Fraction(self.unit_variance) * scale**2)
         return max(self._discrete_variance(float(scale)), SMALLEST_VARIANCE)
 
-    @abstractmethod
-    def _discrete_variance(self, scale: float) -> float: ...
-
-    @abstractmethod
-    def exceeded(self, chance: float) -> float:
-        """How many times its scale the noise exceeds, in either direction, with this chance."""
-
-    @abstractmethod
-    def bound(self, variance: float, chance: float) -> float:
-        """A number that a sum of such noise, of this variance, exceeds with at most this chance (Chernoff)."""
-
-    @abstractmethod
-    def log_density_beside(self, x: Floats, a: Floats, scale: Floats) -> Floats:
-        """The log density at x >= 0 of a Laplace deviation of scale a plus noise, up to rounding to whole numbers."""
-
-    @abstractmethod
-    def simulated(self, scale: float, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
-        """Simulated noise, for rehearsals only: it is not exact, and has a seed."""
-
-    @abstractmethod
-    def simulated_sums(self, terms: int, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
-        """Simulated sums of that many draws of scale 1."""
-
-    @abstractmethod
-    def from_laplace(self, draws: Floats) -> Floats:
-        """Draws of scale 1 with the same ranks as Laplace draws, so that rehearsals of all laws share their luck."""
+    def _discrete_variance(self, scale: float) -> float:
+        raise NotImplementedError
 
 
-class _Laplace(NoiseLaw):
+class _Laplace(_Law):
     norm, squared = 1, False
     unit_variance, mean_size, coarse = 2.0, 1.0, 10_000
 
@@ -90,9 +65,11 @@ class _Laplace(NoiseLaw):
         return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
 
     def exceeded(self, chance: float) -> float:
+        """How many times its scale the noise exceeds, in either direction, with this chance."""
         return -math.log(chance)
 
     def bound(self, variance: float, chance: float) -> float:
+        """A number that a sum of such noise, of this variance, exceeds with at most this chance (Chernoff)."""
         # E[exp(s X)] <= 1 / (1 - v (cosh(s) - 1)), equal for one draw: a sum of draws has thinner tails than one draw
         # of the same variance
         tried = np.linspace(0.01, 0.99, 99)  # of s: where v (cosh(s) - 1) is the square of these
@@ -101,6 +78,7 @@ class _Laplace(NoiseLaw):
         return float(np.min(-(np.log(chance) + np.log1p(-(tried**2))) / s))
 
     def log_density_beside(self, x: Floats, a: Floats, scale: Floats) -> Floats:
+        """The log density at x >= 0 of a Laplace deviation of scale a plus noise, up to rounding to whole numbers."""
         # (a e^(-x/a) - b e^(-x/b)) / 2 (a^2 - b^2)
         wide, narrow = np.maximum(a, scale), np.minimum(a, scale)
         wide = np.maximum(wide, narrow * (1 + 1e-6))  # equal scales: the limit, near enough
@@ -110,18 +88,21 @@ class _Laplace(NoiseLaw):
         return np.asarray(-x / wide + np.log1p(-inner) - np.log(2 * wide * (1 - ratio) * (1 + ratio)))
 
     def simulated(self, scale: float, shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.int64]:
+        """Simulated noise, for rehearsals only: it is not exact, and has a seed."""
         # the difference of two geometric numbers, which are exponential ones rounded down
         one, other = (np.floor(generator.exponential(scale, shape)) for _ in range(2))
         return (one - other).astype(np.int64)
 
     def simulated_sums(self, terms: int, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
+        """Simulated sums of that many draws of scale 1."""
         return generator.standard_gamma(terms, shape) - generator.standard_gamma(terms, shape)
 
     def from_laplace(self, draws: Floats) -> Floats:
+        """Draws of scale 1 with the same ranks as Laplace draws, so that rehearsals of all laws share their luck."""
         return draws
 
 
-class _Gaussian(NoiseLaw):
+class _Gaussian(_Law):
     norm, squared = 2, True
     unit_variance, mean_size, coarse = 1.0, math.sqrt(2.0 / math.pi), 4
 
@@ -166,12 +147,13 @@ class _Gaussian(NoiseLaw):
         return np.asarray(-np.sign(draws) * ndtri(np.exp(-np.abs(draws)) / 2))
 
 
+NoiseLaw = _Laplace | _Gaussian
 LAPLACE: NoiseLaw = _Laplace("laplace")
 GAUSSIAN: NoiseLaw = _Gaussian("gaussian")
 LAWS = (LAPLACE, GAUSSIAN)
 
 
-def noise_law(name: Any) -> NoiseLaw:
+def noise_law(name: object) -> NoiseLaw:
     """The law of this name."""
     for law in LAWS:
         if name == law:

@@ -51,12 +51,10 @@ class Head:
     hash: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, to be written into a release."""
         return vars(self).copy()
 
     @classmethod
     def from_dict(cls, values: Any) -> Head:
-        """The head that `to_dict` wrote."""
         return structured(values, cls, DataError)
 
     def __str__(self) -> str:
@@ -89,7 +87,6 @@ class Chain:
             raise BrokenChain  # only the first event may give the ledger's identity
 
     def add(self, event: Event) -> None:
-        """Write an event at the end."""
         number, before = len(self.events) + 1, self.heads[-1].hash if self.heads else ""
         content = json.dumps({**event, "random": secrets.token_hex(8)}, sort_keys=True, separators=(",", ":"))
         digest = _hash(number, before, content)
@@ -173,7 +170,6 @@ class LedgerFile:
         return chain
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
-        """Refuse other files, other formats and corrupt pages."""
 
         def pragma(name: str) -> Any:
             return connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -192,7 +188,6 @@ class LedgerFile:
             raise self.damaged()
 
     def _explained(self, failure: Exception) -> PradeError:
-        """An error from SQLite or the operating system, with what to do."""
         # The lowest eight bits are SQLite's primary code. Errors without one are invalid text or denied access.
         unknown = sqlite3.SQLITE_CANTOPEN if isinstance(failure, OSError) else sqlite3.SQLITE_CORRUPT
         code = getattr(failure, "sqlite_errorcode", unknown) & 0xFF
