@@ -30,19 +30,6 @@ def test_numbers_are_those_of_scipys_functions(cells, vectors):
     assert np.array_equal(found[2][:, 0], given[:, 0])
 
 
-def test_arguments_stay_and_may_lie_anyhow():
-    matrix, vectors = symmetric(40)
-    before = matrix.copy(), vectors.copy()
-    expected = tridiagonal(matrix, vectors)
-    assert [each.shape for each in tridiagonal(*symmetric(1, 2))] == [(1,), (0,), (2, 1)]
-    larger, wider = np.zeros((80, 40)), np.zeros((3, 120))
-    larger[::2], wider[:, ::3] = matrix, vectors
-    for one, other in ((np.asfortranarray(matrix), np.asfortranarray(vectors)), (larger[::2], wider[:, ::3])):
-        assert all(np.array_equal(*each) for each in zip(tridiagonal(one, other), expected, strict=True))
-    assert np.array_equal(matrix, before[0])
-    assert np.array_equal(vectors, before[1])
-
-
 def longest_pause(work):
     """The longest pause of a thread that ticks while `work()` runs, as a share of the time that it takes."""
     ticks, done = [], threading.Event()

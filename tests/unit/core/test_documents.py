@@ -2,8 +2,8 @@
 
 import pytest
 
+from prade import DataError, SchemaError
 from prade.core.documents import MOST_LEVELS, Malformed, file_text, json_value, structured, toml_table
-from prade.core.errors import DataError, SchemaError
 
 
 def nested(levels):

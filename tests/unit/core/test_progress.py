@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from prade import Ask, Column, Level, Schema, Workload
-from prade.core.execution import Execution, progress_bar
+from prade import Ask, Column, Execution, Level, Schema, Workload
+from prade.core.execution import progress_bar
 from prade.measuring.run import measure
 from worlds.plans import ledger_for, plan_of
 

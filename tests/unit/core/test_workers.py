@@ -13,8 +13,9 @@ from functools import partial
 
 import pytest
 
+from prade import Execution
 from prade.core import execution as workers
-from prade.core.execution import Execution, Shared, WorkersError, processes
+from prade.core.execution import Shared, WorkersError, processes
 
 
 def opened_from(path):

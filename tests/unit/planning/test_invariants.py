@@ -2,8 +2,21 @@
 
 import pytest
 
-from prade import Budget, Column, Level, Plan, PublishedTotals, Rule, Schema, Task, Unit, Workload
-from prade.core.errors import DataError, PradeError, SchemaError
+from prade import (
+    Budget,
+    Column,
+    DataError,
+    Level,
+    Plan,
+    PradeError,
+    PublishedTotals,
+    Rule,
+    Schema,
+    SchemaError,
+    Task,
+    Unit,
+    Workload,
+)
 from prade.data.public.public import Public
 from prade.planning.invariants import ParsedRule, breaches, not_protected, obeying, possible_cells, published_totals
 from prade.queries.parts import Marginal, Predicate

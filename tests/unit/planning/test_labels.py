@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prade import Column, Level, Plan, Release, Schema, Task, Workload
-from prade.core.errors import BudgetError, SchemaError
+from prade import BudgetError, Column, Level, Plan, Release, Schema, SchemaError, Task, Workload
 from prade.measuring.run import measure
 from prade.planning.plan import measured_to_dict
 from prade.release.release import measurement_table

@@ -6,16 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from prade.core.errors import PradeError
-from prade.data.declare.schema import Column, Schema
-from prade.planning.plan import Plan
-from prade.planning.questions import TOTAL, Ask, Level, total_part, total_variance
+from prade import Ask, Budget, Column, Level, Plan, PradeError, Schema, Unit, Workload, WorkloadError
+from prade.planning.questions import TOTAL, total_part, total_variance, weighted_asks
 from prade.planning.settings import Expected
-from prade.privacy.budget import Budget
-from prade.privacy.protection import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
-from prade.queries.workload import Workload
 
 SCHEMA = Schema.from_mbi({"age": 10, "sex": 2, "town": 5, "size": 4})
 PLACES = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
@@ -141,13 +136,6 @@ def test_a_total_that_no_part_gives_is_asked():
     assert total_variance(make(Level("STATE", partial, 0)).questions) == np.inf
 
 
-def test_totals_as_given():
-    assert make(Level("STATE", marginals("age"), 0)).levels[0].total == 0
-    assert make(Level("STATE", marginals("sex"), "1/2")).levels[0].total == Fraction(1, 2)
-    only = make(Level("STATE", [], total=3))
-    assert [(question.is_total, question.scale) for question in only.questions] == [(True, 1)]
-
-
 def test_every_row_is_in_the_one_cell_of_the_total():
     schema = Schema([Column("G", "group"), Column("x", "categorical", values=("a", "b"), missing=True)])
     part = total_part(schema, Level((), [], total=1))
@@ -199,43 +187,6 @@ def test_the_hash_tells_what_is_measured():
     plans = list(differing())
     assert [plan.hash for plan in plans] == [plan.hash for plan in differing()]
     assert len({plan.hash for plan in plans}) == len(set(plans)) == len(plans)
-
-
-def test_the_hash_depends_on_neither_the_order_of_keys_nor_the_spelling_of_numbers():
-    first = """
-        version = 1
-        dataset = "survey"
-        level = [{by = ["STATE"], total = "0.5", ask = [{share = 0.1, parts = ["sex", ["sex", "age"]]}]}]
-        budget = {kind = "pure", epsilon = 0.1}
-        unit = {max_rows = 1}
-        groups = {STATE = [17, 39], YEAR = [2019, 2019]}
-        [schema]
-        version = 1
-        column = [{name = "sex", kind = "categorical", values = [0, 1]}, {name = "age", kind = "numeric", edges = [18]}]
-    """
-    second = """
-        groups = {YEAR = [2019, 2019], STATE = [17, 39]}
-        unit = {neighbours = "add-remove", max_rows = 1}
-        budget = {epsilon = "1/10", kind = "pure"}
-        dataset = "survey"
-        version = 1
-        [schema]
-        version = 1
-        [[schema.column]]
-        values = [0, 1]
-        kind = "categorical"
-        missing = false
-        name = "sex"
-        [[schema.column]]
-        edges = [18.0]
-        kind = "numeric"
-        name = "age"
-        [[level]]
-        total = "1/2"
-        by = "STATE"
-        ask = [{parts = [["sex"], ["sex", "age"]], share = "0.10"}]
-    """
-    assert Plan.from_toml(first).hash == Plan.from_toml(second).hash
 
 
 def test_describe_says_what_is_asked_of_whom_at_which_price(uneven):
@@ -313,3 +264,37 @@ def test_a_name_that_no_file_can_hold_is_noticed_by_the_hash_which_is_needed_bef
 def test_more_than_the_precision_makes_a_plan_harmful():
     assert Expected(0.111, 0.01, 0.1).harmful
     assert not Expected(0.109, 0.01, 0.1).harmful
+
+
+# ---------------------------------------------------------------------- uneven shares
+
+
+UNEVEN = Schema.from_mbi({"a": 2, "b": 20, "c": 2, "d": 5})
+
+
+def test_shares_add_up_exactly_and_every_table_is_asked_once():
+    workload = Workload.all_marginals(UNEVEN, 1) + Workload.marginals(UNEVEN, [("a", "b")])
+    asks = weighted_asks(workload, "3/7")
+    assert sum(ask.share for ask in asks) == Fraction(3, 7)
+    assert [part for ask in asks for part in ask.workload] == sorted(workload, key=lambda part: part.n_cells)
+    assert [len(ask.workload) for ask in asks] == [2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("budget", [Budget.pure(1), Budget.zcdp(1)])
+def test_noise_falls_with_the_root_of_the_number_of_cells(budget):
+    """Laplace scales are proportional to 1 / sqrt(cells), Gaussian variances too; all asks cost the whole budget."""
+    asks = weighted_asks(Workload.all_marginals(UNEVEN, 1))
+    plan = Plan("x", UNEVEN, budget, Unit(1), [Level((), asks, total=0)])
+    power = 1 if budget.law == "laplace" else 2
+    products = [float(q.scale) ** power * q.parts[0].n_cells ** 0.5 for q in plan.questions]
+    assert products == pytest.approx([products[0]] * 3, rel=1e-3)
+    assert sum((q.share for q in plan.questions[1:]), plan.questions[0].share) == budget
+
+
+def test_what_cannot_be_weighted_is_refused():
+    with pytest.raises(WorkloadError, match="every row has a cell"):
+        weighted_asks(Workload.queries(UNEVEN, ["b >= 3"]))
+    with pytest.raises(WorkloadError, match="at least one part"):
+        weighted_asks(Workload(UNEVEN, []))
+    with pytest.raises(PradeError, match="0 or more"):
+        weighted_asks(Workload.all_marginals(UNEVEN, 1), -1)

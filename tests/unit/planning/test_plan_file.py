@@ -1,22 +1,14 @@
 """Plan files: the text is readable, says everything, and an edit gone wrong is answered by what to write instead."""
 
-import datetime
-import itertools
-import time
 import tomllib
 from fractions import Fraction
 
 import pytest
+import tomli_w
 
-from prade.core.errors import PradeError
-from prade.data.declare.schema import Column, Schema
-from prade.planning.plan import Plan
-from prade.planning.questions import Level
-from prade.privacy.budget import Budget
-from prade.privacy.protection import Unit
+from prade import Budget, Column, Level, Plan, PradeError, Schema, Unit, Workload
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
-from prade.queries.workload import Workload
 
 TEXT = """\
 # 3 groups, 2 levels, epsilon = 1 (pure differential privacy)
@@ -106,6 +98,14 @@ def test_a_plan_of_version_1_keeps_its_hash():
     assert len({new.hash, other.hash, PLAIN}) == 3
 
 
+def test_the_hash_depends_on_neither_the_order_of_keys_nor_the_spelling_of_numbers(plan):
+    text = tomli_w.dumps(dict(reversed(tomllib.loads(TEXT).items())))
+    for old, new in (('epsilon = "1"', "epsilon = 1.0"), ('total = "1"', "total = 1")):
+        assert old in text
+        text = text.replace(old, new)
+    assert Plan.from_toml(text).hash == plan.hash
+
+
 def test_the_file_reads_like_this_and_is_the_plan(plan, tmp_path):
     plan.save(tmp_path / "plan.toml")
     written = (tmp_path / "plan.toml").read_text(encoding="utf-8")
@@ -153,42 +153,6 @@ def test_files_without_a_law_mean_what_they_meant_in_earlier_versions():
     plan = laplace_within_approx()
     assert plan.hash == "1afff95e66487698d645090276f97a0031d9be1e50f22e05748f2354dc4efc66"  # by version 0.4
     assert {question.law for question in plan.questions} == {"gaussian"}
-
-
-def test_groups_of_every_type():
-    schema = Schema.from_mbi({"age": 10})
-    groups = {
-        "whole": [1, 2**62],
-        "number": [0.1, 1e300],
-        "text": ["01", "1"],
-        "truth": [True, False],
-        "day": [datetime.date(2020, 2, 29), datetime.date(2021, 1, 1)],
-    }
-    plan = Plan("x", schema, Budget.pure(1), Unit(), [Level(list(groups), Workload.all_marginals(schema, 1))], groups)
-    found = Plan.from_toml(plan.to_toml())
-    assert found == plan
-    assert found.groups == plan.groups
-    assert found.groupings[0].values[0] == (1, 0.1, "01", True, "2020-02-29")
-    # a person may write dates without quotes
-    edited = plan.to_toml().replace('day = ["2020-02-29", "2021-01-01"]', "day = [2020-02-29, 2021-01-01]")
-    assert edited != plan.to_toml()
-    assert Plan.from_toml(edited) == plan
-
-
-def test_a_large_plan_is_quick_and_each_array_one_line(tmp_path):
-    schema = Schema.from_mbi({f"c{i}": 8 for i in range(20)})
-    pairs = itertools.islice(itertools.combinations(schema.names, 2), 180)
-    workload = Workload.marginals(schema, [*schema.names, *pairs])
-    groups = {name: [f"{i // size:05d}" for i in range(1300)] for name, size in (("S", 50), ("C", 10), ("P", 1))}
-    plan = Plan("x", schema, Budget.pure(1), Unit(), [Level("S", workload), Level(["C", "P"], workload)], groups)
-    began = time.perf_counter()
-    plan.save(tmp_path / "large.toml")
-    found = Plan.load(tmp_path / "large.toml")
-    assert time.perf_counter() - began < 1
-    assert (len(found.groups), found) == (1300, plan)
-    lines = (tmp_path / "large.toml").read_text(encoding="utf-8").splitlines()
-    assert all(line.startswith(("#", "[")) or " = " in line or not line for line in lines)
-    assert len(lines) < 200  # whatever the number of groups and parts
 
 
 def test_a_total_that_is_not_given_is_decided():

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prade import Budget, Ledger, Level, Plan, Schema, Unit, Workload
-from prade.core.errors import PradeError
+from prade import Budget, Ledger, Level, Plan, PradeError, Schema, Unit, Workload
 from prade.privacy.dataset_names import confusable, dataset_name
 
 SCHEMA = Schema.from_mbi({"age": 4})

@@ -10,8 +10,7 @@ from typing import Any
 import platformdirs
 import pytest
 
-from prade import Budget, Ledger, Unit
-from prade.core.errors import BudgetError, DataError, PradeError
+from prade import Budget, BudgetError, DataError, Ledger, PradeError, Unit
 from prade.measuring.run import measure
 from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.ledger import custodian_ledger

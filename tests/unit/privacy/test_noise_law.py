@@ -12,7 +12,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import dlaplace, laplace, norm
 
-from prade.core.errors import PradeError
+from prade import PradeError
 from prade.privacy.noise_law import GAUSSIAN, LAPLACE, LAWS, SMALLEST_VARIANCE, NoiseLaw, noise_law
 
 CONTINUOUS = {LAPLACE: laplace, GAUSSIAN: norm}

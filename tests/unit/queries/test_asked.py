@@ -5,9 +5,8 @@ import datetime
 import numpy as np
 import pytest
 
-from prade.core.errors import WorkloadError
+from prade import Column, Schema, WorkloadError
 from prade.data.declare.numeric import OffEdge
-from prade.data.declare.schema import Column, Schema
 from prade.queries.asked import asked_query, bracketing, statistic_of
 from prade.queries.query import parse, simplified
 

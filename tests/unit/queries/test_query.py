@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from prade.core.errors import DataError, WorkloadError
-from prade.data.declare.schema import Column, Schema
+from prade import Column, DataError, Schema, WorkloadError
 from prade.queries.query import MAX_DEPTH, MAX_LENGTH, parse, possible
 
 

@@ -5,13 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from prade.core.errors import DataError, WorkloadError
-from prade.data.declare.schema import Column, Schema
+from prade import Column, DataError, Schema, Unit, Workload, WorkloadError
 from prade.data.public.joint import Coded
-from prade.privacy.protection import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import expect, parse
-from prade.queries.workload import Workload
 
 SCHEMA = Schema(
     [

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from prade.core.errors import DataError
+from prade import DataError
 from prade.release.derived_files import JOB, FinishedBatches, keep_batch
 
 

@@ -12,18 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade.core.errors import DataError
-from prade.data.declare.schema import Column, Schema
+from prade import Ask, Budget, Column, DataError, EstimationError, Level, Plan, Release, Schema, Workload
 from prade.data.read.tables import write_table
 from prade.measuring.run import measure
-from prade.planning.plan import Plan
-from prade.planning.questions import TOTAL, Ask, Level
-from prade.privacy.budget import Budget
-from prade.privacy.protection import Unit
+from prade.planning.questions import TOTAL
+from prade.privacy.noise_law import LAPLACE
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
-from prade.queries.workload import Workload
-from prade.release.release import MEASUREMENTS, Release, measurement_table, read_measurements
+from prade.release.release import MEASUREMENTS, Measurement, measurement_table, read_measurements
 from worlds.plans import ledger_for, plan_of
 from worlds.releases import answered
 
@@ -90,14 +86,6 @@ def test_totals_by_hand(plan):
     totals, deviation = release.totals(1)
     assert totals == pytest.approx((joint.sum(axis=1) + 4 * sex.sum(axis=1)) / 5)
     assert deviation == pytest.approx((1 / (8 * v[16]) + 1 / (2 * v[16])) ** -0.5)
-
-
-def test_gaussian_totals_by_hand():
-    plan = make([Level("STATE", Workload.marginals(SCHEMA, ["SEX"]), 1)], Budget.zcdp(1))
-    release = filled(plan)  # both with sigma^2 = 1
-    totals, deviation = release.totals(0)
-    assert totals == pytest.approx([(0 + (2 + 3) / 2) / 1.5, (1 + (4 + 5) / 2) / 1.5])
-    assert deviation == pytest.approx(1.5**-0.5)
 
 
 def test_a_level_without_any_total_says_so():
@@ -222,12 +210,62 @@ def test_a_manifest_that_says_something_else_is_noticed(damaged):
             Release.load(damaged)
 
 
-def test_names_with_odd_characters_are_in_the_file(tmp_path):
-    odd = ["a\nb", "ü, PUMA 1", '"', "\x01", " "]
-    schema = Schema([Column("`x y`", "categorical", values=tuple(odd))])
-    level = Level("G", Workload(schema, [Marginal.of(schema, "`x y`")]), 0)
-    plan = Plan("x", schema, Budget.pure(1), Unit(), [level], {"G": odd})
-    write_table(measurement_table(plan, filled(plan).noisy), tmp_path / MEASUREMENTS)
-    frame = pd.read_parquet(tmp_path / MEASUREMENTS)
-    assert frame["group"].unique().tolist() == [f"G {each}" for each in odd]
-    assert frame["label"].unique().tolist() == [f"`x y` {each}" for each in odd]
+# ---------------------------------------------------------------------- measurements as checked values
+
+
+PART = Marginal.of(Schema.from_mbi({"a": 3, "b": 2}), ["a"])
+SEVERAL = Schema.from_mbi({"sex": 2, "age": 3})
+PARTS = [Marginal.of(SEVERAL, [name]) for name in ("sex", "age")]
+
+
+def test_counts_and_scales_are_copied_as_floats():
+    counts, scale = np.array([1.0, -2.0, 3.0]), np.array([0.0, 1.0, 2.0])
+    measured = Measurement(PART, counts, scale, "gaussian")
+    counts[0], scale[0] = np.nan, -1.0
+    assert (measured.counts.tolist(), measured.scale.tolist()) == ([1.0, -2.0, 3.0], [0.0, 1.0, 2.0])
+    measured = Measurement(PART, [1, -2, 3], 2)
+    assert measured.counts.dtype == np.float64
+    assert (measured.scale.tolist(), measured.law) == ([2.0, 2.0, 2.0], "laplace")
+    with pytest.raises(AttributeError):
+        measured.counts = np.zeros(3)
+
+
+def test_variance_by_law():
+    assert Measurement(PART, [0, 0, 0], [0, 1, 3]).variance.tolist() == [0.0, 2.0, 18.0]
+    assert Measurement(PART, [0, 0, 0], [0, 1, 3], "gaussian").variance.tolist() == [0.0, 1.0, 9.0]
+
+
+def test_several_parts_are_measured_as_each_alone():
+    counts, scales = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 1.0, 2.0, 2.0, 0.0])
+    for each, cells in zip(Measurement.of_parts(PARTS, counts, scales, LAPLACE), ([0, 1], [2, 3, 4]), strict=True):
+        alone = Measurement(each.part, counts[cells], scales[cells], "laplace")
+        assert np.array_equal(each.counts, alone.counts)
+        assert np.array_equal(each.variance, alone.variance)
+        assert each.law == alone.law
+    assert Measurement.of_parts([], np.zeros(0), np.zeros(0), LAPLACE) == []
+
+
+SHAPES, NUMBERS = "counts have shape", "every count must be a number, and every scale a number that is not negative"
+
+
+@pytest.mark.parametrize(
+    ("counts", "scale", "law", "words"),
+    [
+        ([1, 2], 1.0, "laplace", SHAPES),
+        ([[1, 2, 3]], 1.0, "laplace", SHAPES),
+        (5.0, 1.0, "laplace", SHAPES),
+        ([1, 2, 3], [1.0, 1.0], "laplace", SHAPES),
+        ([1, np.nan, 3], 1.0, "laplace", NUMBERS),
+        ([1, 2, -np.inf], 1.0, "gaussian", NUMBERS),
+        ([1, 2, 3], [1.0, 0.0, -1e-9], "laplace", NUMBERS),
+        ([1, 2, 3], np.nan, "laplace", NUMBERS),
+        ([1, 2, 3], np.inf, "gaussian", NUMBERS),
+        ([1, 2, 3], 1.0, "Laplace", "'Laplace'; it is 'laplace' or 'gaussian'"),
+    ],
+)
+def test_what_is_refused(counts, scale, law, words):
+    with pytest.raises(EstimationError, match=f"^a: .*{words}"):
+        Measurement(PART, counts, scale, law)
+    if (np.shape(counts) == (3,) and np.shape(scale) != () and words == NUMBERS) or np.shape(counts) == (2,):
+        with pytest.raises(EstimationError, match=words):
+            Measurement.of_parts([PART], np.array(counts, float), np.broadcast_to(scale, 3), LAPLACE)

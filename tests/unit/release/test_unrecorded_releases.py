@@ -11,15 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget, Column, Ledger, Level, Plan, PradeError, Release, Schema, Unit, Workload
 from prade.cli import main as cli
-from prade.core.errors import DataError, PradeError
 from prade.measuring import run
 from prade.measuring.run import measure
-from prade.planning.plan import Plan
-from prade.planning.questions import Level
 from prade.release.payment import import_release
-from prade.release.release import Release, read_manifest, read_sealed, sealed_text
+from prade.release.release import read_manifest, sealed_text
 from worlds.people import PERSONS, TWO_ROWS
 from worlds.plans import ledger_for, plan_of
 
@@ -156,17 +153,6 @@ def test_a_commit_that_was_cut_off_costs_nothing_again(ledger: Ledger, out: Path
     assert import_release(ledger, release.path) == found
     assert ledger.head() == head
     assert ledger.remaining("people") == Budget.pure(19)
-
-
-def test_a_release_of_version_0_1_is_neither_imported_nor_passed_over(ledger: Ledger, out: Path) -> None:
-    """It names no head."""
-    measure(plan_for(1), PERSONS, out / "r1", ledger)
-    content = {key: value for key, value in read_sealed(out / "r1" / "release.json").items() if key != "head"}
-    (out / "r1" / "release.json").write_text(sealed_text(content), encoding="utf-8")
-    written = "written by version 0.1 of prade: use the version that wrote it"
-    assert written in refused(plan_for(2), out / "r2", ledger)
-    with pytest.raises(DataError, match=written):
-        import_release(ledger, out / "r1")
 
 
 def test_a_sealed_folder_that_a_killed_run_left_counts_too(
@@ -335,15 +321,3 @@ def test_another_runs_draw_is_not_finished_for_one_that_broke_off(
     said = refused(plan_for(1), out / "r", ledger)
     assert f"did not pay for the noisy counts in {staging}" in said
     assert ledger.entries("people") == before
-
-
-def test_a_cap_enters_the_data_set_with_the_first_expense_and_not_before(tmp_path: Path, out: Path) -> None:
-    ledger = Ledger(tmp_path / "new.ledger")
-    with pytest.raises(DataError, match="has no column 'AGE'"):
-        measure(plan_for(1), PERSONS.drop_columns(["AGE"]), out / "r", ledger, cap=CAP)
-    assert not ledger.path.exists()
-    with pytest.raises(DataError, match="there is no ledger at"):
-        measure(plan_for(1), Unread(), out / "r", ledger)
-    measure(plan_for(1), PERSONS, out / "r", ledger, cap=CAP)
-    assert ledger.dataset("people").cap == CAP
-    assert ledger.remaining("people") == Budget.pure(19)
