@@ -31,7 +31,7 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-from prade.release.payment import new_cap, spending_stated
+from prade.release.payment import need_cap, spending_stated
 from prade.release.release import Release
 from prade.release.terms import Terms, cap_of, kept_plan, plan_beside
 from prade.reporting.report import write_report
@@ -115,7 +115,7 @@ def measure(
         plan = plan_with_checked_files(plan, public)
         account, cap_budget = Ledger.of(ledger), cap_of(cap, plan.budget)
         if cap_budget is None:
-            new_cap(plan, folder, account, None)
+            need_cap(plan, folder, account)
         public = public.source if isinstance(public, PublicTable) else public
         release = run_measure(
             plan,
@@ -329,7 +329,7 @@ def _measured(
         refuse_early(task.budget, private, table, folder, terms.weak_protection)
         refuse_unfit(task, private, folder)
         if terms.cap is None:
-            terms = replace(terms, cap=new_cap(task, folder, account, terms.ask_cap))
+            need_cap(task, folder, account)
         made = kept_or_new_plan(task, table, folder, terms, execution=execution)
         on_stage("plan", made)
         if made.expected is not None and made.expected.harmful and not terms.against_advice:

@@ -64,8 +64,13 @@ def needed(name: str, text: str, known: frozenset[str]) -> frozenset[str]:
     return frozenset({*imports(name, text, known), *named(text, known)} - {name})
 
 
-def rank(module: str) -> int:
-    """How high a module's room is; what stands outside the rooms is above all of them."""
+def rank(module: str) -> float:
+    """How high a module's room is; the package's public names are right below the command line.
+
+    What else stands outside the rooms is above all of them.
+    """
+    if module == "prade":
+        return ORDER.index("cli") - 0.5
     room = module.split(".")[1] if module.count(".") else ""
     return ORDER.index(room) if room in ORDER else len(ORDER)
 

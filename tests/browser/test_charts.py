@@ -43,7 +43,6 @@ def written(tmp_path_factory):
     arrays = {
         "u16": packed(rng.random((3, 4))),
         "i32": packed([[-1.5, np.nan], [2.25, 1e6]], unit=1000, type="i32"),
-        "f32": packed([[-0.25, np.nan], [1e-7, 3.5]], unit=1, type="f32"),
     }
     rows = [
         {"x": HOSTILE, "a": 3.25, "b": 30},

@@ -207,11 +207,11 @@ def wait(number):
 
 cli.every_command()  # of which two do something else
 
-@cli.prade.command("estimate")
+@cli.program.command("estimate")
 def threads():
     list(several(wait, [0], 2))
 
-@cli.prade.command("sample")
+@cli.program.command("sample")
 def unwinding():
     try:
         print("ready", flush=True)
@@ -251,7 +251,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     measure = ["measure", str(folder / "plan.toml"), str(folder / "private.parquet"), "-o", str(folder / "release")]
     enter = ["ledger", "open", "private", "--cap", "2", "--ledger", str(folder / "ledger")]
     for command in (plan, enter, [*measure, "--ledger", str(folder / "ledger")]):
-        done = CliRunner().invoke(cli.prade, command)
+        done = CliRunner().invoke(cli.program, command)
         assert done.exit_code == 0, done.output
     return folder / "release"
 
@@ -353,7 +353,7 @@ def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reser
     assert [(each.stage, each.kind) for each in entry.failures] == [("count", "KeyboardInterrupt")]
     assert ledger.remaining("private") == Budget.pure(0)
     assert list(folder.iterdir()) == []
-    done = CliRunner().invoke(cli.prade, given)
+    done = CliRunner().invoke(cli.program, given)
     assert done.exit_code == 0, done.output
     (entry,) = ledger.entries("private")
     assert (entry.state, len(entry.failures), len(entry.resumed)) == ("committed", 1, 1)
@@ -431,7 +431,7 @@ def test_an_unforeseen_error_is_one_line_and_quotes_nothing_private(
 
 def test_every_command_is_known_to_read_private_rows_or_not() -> None:
     private = {"measure", "synthesize", "score", "report", "demo", "check"}
-    assert set(cli.prade.commands) == private | set(cli.PUBLIC_ONLY)
+    assert set(cli.program.commands) == private | set(cli.PUBLIC_ONLY)
 
 
 def test_an_error_that_a_library_makes_of_an_interrupt_is_an_interruption() -> None:

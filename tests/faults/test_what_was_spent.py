@@ -122,7 +122,7 @@ def test_what_is_given_back_after_a_failed_run_is_paid_anew(tmp_path: Path, monk
         with pytest.raises(OSError, match="No space left"):
             run.measure(TOWN_PLAN, IN_TOWNS, folder, ledger)
     assert ledger.remaining("people") == Budget.pure(1)
-    done = CliRunner().invoke(cli.prade, given)
+    done = CliRunner().invoke(cli.program, given)
     assert done.exit_code == 0, done.output
     assert ledger.remaining("people") == Budget.pure(2)
     run.measure(TOWN_PLAN, IN_TOWNS, folder, ledger)
@@ -130,7 +130,7 @@ def test_what_is_given_back_after_a_failed_run_is_paid_anew(tmp_path: Path, monk
     assert [entry.resumed for entry in ledger.entries("people")] == [(), ()]
     assert ledger.remaining("people") == Budget.pure(1)
     for number in ("1", "2"):  # what was given back, and what was released
-        done = CliRunner().invoke(cli.prade, [*given[:2], number, *given[3:]])
+        done = CliRunner().invoke(cli.program, [*given[:2], number, *given[3:]])
         assert done.exit_code == 1
         assert "cannot be given back" in done.output
     assert ledger.remaining("people") == Budget.pure(1)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from prade.estimating.levels.cell_counts import interval
-from prade.reporting.html import packed
+from prade.tuning.closer_look import listed
 
 EPSILONS = ("0.1", "0.3", "1", "3", "10")
 COLUMNS = {
@@ -56,6 +56,14 @@ def explored(*, hostile: str = "", dataset: str = "census-like survey", places: 
     pair_prior = column_prior[:, None] + column_prior[None, :] + 0.05
     np.fill_diagonal(pair_prior, np.nan)
     budgets = [budget(rng, given, epsilon, column_prior, pair_prior) for epsilon in EPSILONS]
+    shown = []
+    for place in range(places):
+        truth = shares(rng, given)
+        public = shares(rng, given, truth, 0.05)
+        label = f"{hostile} PLACE {1 + place}".strip()
+        shown.append({"label": label, "rows": 800 * (place + 1), "truth": listed(truth), "public": listed(public)})
+        for number, each in enumerate(budgets):
+            each["tables"].append(table(rng, given, truth, number))
     return {
         "dataset": hostile or dataset,
         "symbol": "epsilon",
@@ -72,11 +80,8 @@ def explored(*, hostile: str = "", dataset: str = "census-like survey", places: 
         "recommended": 3,
         "budgets": budgets,
         "column_prior": column_prior.tolist(),
-        "pair_prior": packed(pair_prior, unit=1, type="f32"),
-        "places": [
-            {"label": f"{hostile} PLACE {1 + place}".strip(), "rows": 800 * (place + 1)} for place in range(places)
-        ],
-        "tables": [tables(rng, given) for _ in range(places)],
+        "pair_prior": listed(pair_prior),
+        "places": shown,
     }
 
 
@@ -119,44 +124,32 @@ def budget(rng, given: list[dict], epsilon: str, column_prior, pair_prior) -> di
             },
             {"level": "PLACE", "parts": measured, "share": 0.7, "noise": f"Laplace, {9.1 / float(epsilon):.3g}"},
         ],
-        "tables": 2 * len(measured) + 1,
+        "tables": [],
+        "table_count": 2 * len(measured) + 1,
         "not_measured": [column["name"] for column in given if column["name"] not in measured],
         "risk": {
             "groups": 36 * left / 10,
             "of": 36,
             "bias": 5,
-            "words": f"About {36 * left / 10:.0f} of 36 groups may get a worse table than the public one.",
         },
-        "too_small": {
-            "groups": small,
-            "of": 36,
-            "words": f"{small} of 36 groups have fewer rows than the noise of one count can be off by.",
-        },
+        "too_small": {"groups": small, "of": 36},
         "column_errors": (column_prior * np.clip(left + rng.normal(0, 0.08, len(given)), 0.05, 1.1)).tolist(),
-        "pair_errors": packed(pair_errors, unit=1, type="f32"),
+        "pair_errors": listed(pair_errors),
         "file": f"plan-{epsilon}.toml",
         "plan": f'format = "prade plan 3"\n[task]\nname = "census-like survey"\nepsilon = {epsilon}\n',
         "command": f"prade synthesize --plan plan-{epsilon}.toml private.parquet --output release-{epsilon}",
     }
 
 
-def tables(rng, given: list[dict]) -> dict:
-    truth = shares(rng, given)
-    public = shares(rng, given, truth, 0.05)
+def table(rng, given: list[dict], truth: np.ndarray, number: int) -> dict:
+    """A place's shares at a budget."""
     starts = np.cumsum([0, *(len(column["labels"]) for column in given)])
-    by_budget = []
-    for place, epsilon in enumerate(EPSILONS):
-        off = 0.02 / float(epsilon) ** 0.7
-        noisy = truth + rng.normal(0, off, truth.size)
-        noisy[starts[2 + 2 * place] :] = np.nan
-        estimate = shares(rng, given, truth, min(off, 0.04) / 2)
-        sd = np.full(truth.size, min(off, 0.04) / 2)
-        low, high = interval(estimate, sd, 0.0, 1.0)
-        found = {"noisy": noisy, "estimate": estimate, "sd": sd, "low": low, "high": high}
-        found["synthetic"] = shares(rng, given, estimate, 0.004)
-        by_budget.append({name: row(values) for name, values in found.items()})
-    return {"truth": row(truth), "public": row(public), "budgets": by_budget}
-
-
-def row(values) -> dict:
-    return packed(values[None, :], unit=1, type="f32")
+    off = 0.02 / float(EPSILONS[number]) ** 0.7
+    noisy = truth + rng.normal(0, off, truth.size)
+    noisy[starts[2 + 2 * number] :] = np.nan
+    estimate = shares(rng, given, truth, min(off, 0.04) / 2)
+    sd = np.full(truth.size, min(off, 0.04) / 2)
+    low, high = interval(estimate, sd, 0.0, 1.0)
+    found = {"noisy": noisy, "estimate": estimate, "sd": sd, "low": low, "high": high}
+    found["synthetic"] = shares(rng, given, estimate, 0.004)
+    return {name: listed(values) for name, values in found.items()}

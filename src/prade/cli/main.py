@@ -1,8 +1,5 @@
 """The command line, `prade`. Each command reads files, writes files, and can be run again.
 
-Exit codes: 0 success; 1 an input is wrong, and the message says how to correct it; 2 the command line itself is wrong;
-3 the budget does not allow it, and nothing was spent; 130 interrupted, and no file is half-written.
-
 Results go to standard output, as one JSON value with `--json`. Remarks and progress bars go to standard error.
 """
 
@@ -27,7 +24,7 @@ from prade.core.files import need_folder
 from prade.core.interrupts import INTERRUPTED, interrupted, second_ends
 from prade.core.version import __version__
 
-WRONG, TOO_MUCH = 1, 3
+WRONG, TOO_MUCH = 1, 3  # exit codes; click's own is 2
 INTERRUPTION = "interrupted; no file is half-written, run the command again to continue"
 DEBUG = "PRADE_DEBUG"
 JSON = "prade.cli.json"  # in the context of a command: whether it was given --json
@@ -39,6 +36,9 @@ COMMANDS = [
     *("schema", "check", "plan", "ledger", "measure", "estimate", "sample", "synthesize", "answer", "diagnose"),
     *("score", "report", "demo"),
 ]
+# The shell completes it as a file or folder. Click does not check it: the code that opens the file has better error
+# messages, and the argument may also be a database address or a pattern of files.
+FILE = click.Path(readable=False)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -78,8 +78,7 @@ def _explained(ctx: click.Context, error: BaseException) -> tuple[str, int]:
     if isinstance(error, PradeError):
         return f"prade: {error.worded('shell')}", TOO_MUCH if isinstance(error, BudgetError) else WRONG
     if isinstance(error, OSError):
-        where = error.filename or "a file"
-        return f"prade: {where}: {error.strerror}; choose a file that you can access", WRONG
+        return f"prade: {error.filename or 'a file'}: {error.strerror}; choose a file that you can access", WRONG
     if os.environ.get(DEBUG):  # the trace only: the error's message may quote a private row
         remark("".join(traceback.format_tb(error.__traceback__)))
     words = f": {error}" if ctx.invoked_subcommand in PUBLIC_ONLY and str(error) else ""
@@ -95,6 +94,18 @@ def _spent(ctx: click.Context, error: BaseException) -> str:
     return spending_of(error) or NOTHING  # without a note, the command line was wrong and nothing was run
 
 
+def _remark_or_warn(warn: Callable[..., None]) -> Callable[..., None]:
+    """How a command shows warnings: prade's own as remarks, and the others as Python does."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        if issubclass(category, Remark):
+            remark(str(message))
+        else:
+            warn(message, category, *where)
+
+    return show
+
+
 def examples(text: str) -> Callable[[Command], Command]:
     """Add an example to a command's help, with its line breaks kept."""
 
@@ -105,13 +116,13 @@ def examples(text: str) -> Callable[[Command], Command]:
     return add
 
 
-@click.group(cls=Stages, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group("prade", cls=Stages, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="prade")
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
     "      --levels STATE,PUMA --epsilon 1 -o release"
 )
-def prade() -> None:
+def program() -> None:
     """Make synthetic tables of people with differential privacy, starting from public data.
 
     The stages are plan, measure, estimate, sample and report; `synthesize` runs all five. Only `measure` and
@@ -123,18 +134,6 @@ def prade() -> None:
     To let your shell complete commands and options, run eval "$(_PRADE_COMPLETE=bash_source prade)"; for other shells
     write zsh_source or fish_source.
     """
-
-
-def _remark_or_warn(warn: Callable[..., None]) -> Callable[..., None]:
-    """How a command shows warnings: prade's own as remarks, and the others as Python does."""
-
-    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
-        if issubclass(category, Remark):
-            remark(str(message))
-        else:
-            warn(message, category, *where)
-
-    return show
 
 
 def remark(text: str) -> None:
@@ -163,10 +162,10 @@ def result(value: Any, words: str) -> None:
 
 def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
-    for module in ("plan_commands", "check_commands", "ledger_commands", "release_commands", "report_commands", "demo"):
+    for module in ("plan_commands", "ledger_commands", "release_commands", "report_commands", "demo"):
         importlib.import_module(f"prade.cli.{module}")
-    prade.commands = {name: prade.commands[name] for name in COMMANDS}
-    return prade
+    program.commands = {name: program.commands[name] for name in COMMANDS}
+    return program
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -186,11 +185,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
                     stream.flush()
             os._exit(code)
     sys.exit(code)
-
-
-# The shell completes it as a file or folder. Click does not check it: the code that opens the file has better error
-# messages, and the argument may also be a database address or a pattern of files.
-FILE = click.Path(readable=False)
 
 
 def need_file(path: str | os.PathLike[str]) -> None:
@@ -217,22 +211,20 @@ def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """
     if not rows:
         return "no rows"
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    texts = [[name, *_texts(values)] for name, values in columns.items()]
-    numeric = [all(isinstance(value, (int, float, type(None))) for value in values) for values in columns.values()]
-    padded = [
-        [text.rjust(width) if is_numeric else text.ljust(width) for text in column]
-        for column, is_numeric in zip(texts, numeric, strict=True)
-        for width in [max(map(len, column))]
-    ]
+    padded = []
+    for name in rows[0]:
+        values = [row[name] for row in rows]
+        numbers = [value for value in values if isinstance(value, (int, float))]
+        texts = [name, *_texts(values, numbers)]
+        numeric, width = len(numbers) + values.count(None) == len(values), max(map(len, texts))
+        padded.append([text.rjust(width) if numeric else text.ljust(width) for text in texts])
     return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))
 
 
-def _texts(values: Sequence[Any]) -> list[str]:
+def _texts(values: Sequence[Any], numbers: Sequence[float]) -> list[str]:
     """Format a column's cells: four decimals if all of its numbers are below ten, otherwise one."""
-    numbers = [value for value in values if isinstance(value, (int, float))]
     style = ".4f" if all(abs(number) < 10 for number in numbers) else ",.1f"
-    decimal = any(isinstance(value, float) for value in values)
+    decimal = any(isinstance(value, float) for value in numbers)
     return [
         "" if value is None else format(value, style) if decimal and isinstance(value, (int, float)) else str(value)
         for value in values

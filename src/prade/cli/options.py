@@ -1,14 +1,14 @@
 """The options that commands share, and what they stand for: budgets, tasks, public files, formats of CSV, workers.
 
-Each function imports heavy modules itself, so that `prade --help` starts fast.
+Heavy modules are imported where they are used, so that `prade --help` starts fast.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+import prade
 from prade.cli.main import FILE, Command, remark
 from prade.core.errors import DataError
 from prade.core.execution import EFFORT
 
 if TYPE_CHECKING:
-    from prade.core.execution import Execution
     from prade.data.public.table import PublicFiles, PublicTable
-    from prade.data.read.csv import CsvFormat
-    from prade.planning.plan import Plan
-    from prade.planning.task import Task
-    from prade.privacy.budget import Budget
+
+    Working = AbstractContextManager[prade.Execution]
 
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -57,9 +55,6 @@ def giving(
     return add
 
 
-rows_per_person = click.option(
-    "--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."
-)
 person_id_option = click.option(
     "--person-id", metavar="COLUMN", help="Column that identifies the person; prade then enforces the bound on rows."
 )
@@ -110,11 +105,7 @@ planning = together(
         type=FILE,
         help="Last release of the same groups: its estimates are the prior, its data set and unit the plan's.",
     ),
-    click.option(
-        "--other-people",
-        is_flag=True,
-        help="The --previous release is about other people: data set and unit may differ.",
-    ),
+    click.option("--other-people", is_flag=True, help="The --previous release is about other people."),
     click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."),
     click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
     click.option("--targets", "targets_file", type=FILE, help="File of the tables that must be right first."),
@@ -122,9 +113,7 @@ planning = together(
     click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy."),
     click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
     click.option(
-        "--max-rows-per-person",
-        type=int,
-        help="Most rows that one person may have. [default: that of --previous, or 1]",
+        "--max-rows-per-person", type=int, help="Most rows that one person may have. [default: of --previous, or 1]"
     ),
     person_id_option,
     click.option("--dataset", help='Name of the data set in the ledger. [default: that of --previous, or "private"]'),
@@ -140,23 +129,18 @@ def columns_of(text: str) -> list[str]:
     return [name.strip() for name in re.split("[,+]", text) if name.strip()]
 
 
-def budget_of(epsilon: str | None, delta: str | None, rho: str | None, *, option: str = "--epsilon") -> Budget:
+def budget_of(epsilon: str | None, delta: str | None, rho: str | None, *, option: str = "--epsilon") -> prade.Budget:
     """Build the budget from the options: epsilon, epsilon with delta, or rho."""
-    from prade.privacy.budget import Budget
-
     if rho is not None and epsilon is None and delta is None:
-        return Budget.zcdp(rho)
+        return prade.Budget.zcdp(rho)
     if epsilon is None or rho is not None:
         raise click.UsageError(f"give the budget as {option}, as {option} with --delta, or as --rho")
-    return Budget.pure(epsilon) if delta is None else Budget.approx(epsilon, delta)
+    return prade.Budget.pure(epsilon) if delta is None else prade.Budget.approx(epsilon, delta)
 
 
-def task_of(**options: Any) -> tuple[Task, PublicTable]:
+def task_of(**options: Any) -> tuple[prade.Task, PublicTable]:
     """Build the task and the public table from the options `planning`."""
     from prade.data.public.table import PublicTable
-    from prade.planning.task import Task
-    from prade.privacy.protection import Unit
-    from prade.release.release import Release
     from prade.sampling.carried import carried_on
 
     given = SimpleNamespace(**options)
@@ -173,12 +157,12 @@ def task_of(**options: Any) -> tuple[Task, PublicTable]:
         raise click.UsageError(
             "--groups and --levels go together: give both, or neither to treat everybody as one group"
         )
-    release = None if given.previous is None else Release.load(given.previous)
-    name, unit = ("private", Unit()) if release is None else (release.plan.dataset, release.plan.unit)
+    release = None if given.previous is None else prade.Release.load(given.previous)
+    name, unit = ("private", prade.Unit()) if release is None else (release.plan.dataset, release.plan.unit)
     changes = {"max_rows": given.max_rows_per_person, "person_id": given.person_id}
     unit = replace(unit, **{field: value for field, value in changes.items() if value is not None})
-    name = name if given.dataset is None else given.dataset
-    task = Task(name, given.schema_file, budget, unit, levels, given.groups_file, targets=given.targets_file or ())
+    name, targets = name if given.dataset is None else given.dataset, given.targets_file or ()
+    task = prade.Task(name, given.schema_file, budget, unit, levels, given.groups_file, targets=targets)
     if release is None:
         return task, PublicTable(public_files(given.public, given.weight))
     return task, carried_on(release, task, named_files(given.public), other_people=given.other_people)
@@ -208,7 +192,7 @@ def named_files(paths: tuple[str, ...]) -> PublicFiles | None:
     return public_files(paths) if paths else None
 
 
-def public_table(plan: Plan, paths: tuple[str, ...]) -> tuple[PublicTable, list[str]]:
+def public_table(plan: prade.Plan, paths: tuple[str, ...]) -> tuple[PublicTable, list[str]]:
     """Return the public table in the files that the option or the plan names, and their paths, after saying them."""
     from prade.planning.plan import public_of
 
@@ -224,46 +208,30 @@ def said_paths(files: PublicFiles | None) -> list[str]:
     return list(files.files)
 
 
-QUARTERS = "quarters"  # of a task, told in lines where standard error is not a terminal: the object of the root context
+@contextmanager
+def working(workers: int | None = None, cluster: str | None = None) -> Iterator[prade.Execution]:
+    """The execution that the options ask for, with a progress bar, for as long as the block lasts."""
+    from prade.core import execution
+
+    with ExitStack() as stack:
+        executor = None
+        if cluster is not None:
+            executor = stack.enter_context(execution.cluster(cluster))
+        elif workers is not None and workers > 1:
+            executor = stack.enter_context(execution.processes(workers))
+        progress = stack.enter_context(execution.progress_bar())
+        yield prade.Execution(1 if workers == 1 else execution.cores(), executor, progress)
 
 
-@dataclass(frozen=True)
-class Where:
-    """What the options --workers and --cluster say."""
-
-    workers: int | None = None
-    cluster: str | None = None
-
-    @contextmanager
-    def execution(self) -> Iterator[Execution]:
-        """The execution that the options ask for, with a progress bar, for as long as the block lasts."""
-        from prade.core.execution import Execution, cluster, cores, processes, progress_bar
-
-        with ExitStack() as stack:
-            executor = None
-            if self.cluster is not None:
-                executor = stack.enter_context(cluster(self.cluster))
-            elif self.workers is not None and self.workers > 1:
-                executor = stack.enter_context(processes(self.workers))
-            quarters = click.get_current_context().find_root().obj == QUARTERS
-            progress = stack.enter_context(progress_bar(quarters=quarters))
-            yield Execution(1 if self.workers == 1 else cores(), executor, progress)
-
-    def options(self) -> list[str]:
-        """The same options for another command."""
-        given = {"--workers": self.workers, "--cluster": self.cluster}
-        return [text for option, value in given.items() if value is not None for text in (option, str(value))]
-
-
-def _where(workers: int | None, cluster: str | None) -> Where:
+def _working(workers: int | None, cluster: str | None) -> Working:
     if workers is not None and cluster is not None:
         raise click.UsageError("--workers starts processes on this machine, and --cluster uses others: give one")
-    return Where(workers, cluster)
+    return working(workers, cluster)
 
 
 worker_options = giving(
-    "where",
-    _where,
+    "working_here",
+    _working,
     click.option(
         "--workers",
         type=click.IntRange(1),
@@ -280,28 +248,26 @@ worker_options = giving(
 
 def csv_options(*names: str) -> Callable[[Command], Command]:
     """Add the options, and give the command the named paths together with the format that the options declare."""
+    options = [
+        click.option("--encoding", default="utf-8", show_default=True, help="Encoding of CSV files."),
+        click.option("--delimiter", default=",", show_default=True, help="Between the cells of CSV files; or tab."),
+    ]
 
     def add(command: Command) -> Command:
-        @click.option("--encoding", default="utf-8", show_default=True, help="Encoding of CSV files.")
-        @click.option(
-            "--delimiter", default=",", show_default=True, help="Character between the cells of CSV files; or tab."
-        )
         @wraps(command)
         def with_format(encoding: str, delimiter: str, **arguments: Any) -> Any:
             from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat
 
             form = CsvFormat(encoding, delimiter)
+
+            def formatted(path: str | None) -> Any:
+                return path if path is None or "://" in path else form.file(path)  # not of a database's address
+
             for name in names if form != DEFAULT_FORMAT else ():
                 paths = arguments[name]
-                several = isinstance(paths, tuple)
-                arguments[name] = tuple(_formatted(p, form) for p in paths) if several else _formatted(paths, form)
+                arguments[name] = tuple(map(formatted, paths)) if isinstance(paths, tuple) else formatted(paths)
             return command(**arguments)
 
-        return cast(Command, with_format)
+        return together(*options)(cast(Command, with_format))
 
     return add
-
-
-def _formatted(path: str | None, form: CsvFormat) -> Any:
-    """A path with the format. The address of a database is returned unchanged."""
-    return path if path is None or "://" in path else form.file(path)

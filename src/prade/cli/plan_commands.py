@@ -1,7 +1,7 @@
-"""The commands `schema infer`, `schema label` and `plan`.
+"""The commands `schema infer`, `schema label`, `check` and `plan`.
 
-One budget gives one plan; several give one plan each, a table, and a page to compare them. Each command imports heavy
-modules itself, so that `prade --help` starts fast.
+One budget gives one plan; several give one plan each, a table, and a page to compare them. Heavy modules are imported
+where they are used, so that `prade --help` starts fast.
 """
 
 from __future__ import annotations
@@ -9,37 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from prade.cli.main import FILE, as_json, examples, need_new_file, prade, remark, result, text_table
-from prade.cli.options import (
-    TUNING,
-    Where,
-    columns_of,
-    csv_options,
-    force,
-    planning,
-    public_files,
-    task_of,
-    weight,
-    worker_options,
-)
+import prade
+from prade.cli import options as shared
+from prade.cli.main import FILE, as_json, examples, need_new_file, program, remark, result, text_table
 from prade.core.errors import DataError, many
-
-if TYPE_CHECKING:
-    from prade.planning.plan import Plan
-    from prade.planning.task import Task
-    from prade.privacy.budget import Budget
-    from prade.tuning.explore import Exploration
 
 SHOWN = 5  # values to list, of those that do not fit a column
 TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
 PAGE = "explore.html"
 
 
-def facts_of(plan: Plan) -> dict[str, Any]:
+def facts_of(plan: prade.Plan) -> dict[str, Any]:
     """Return a plan's cost, promise and expected error, for JSON."""
     from prade.planning.plan import columns_left_out
 
@@ -55,10 +40,15 @@ def facts_of(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _in_texts(outside: dict[str, dict[Any, int]]) -> dict[str, dict[str, int]]:
+    """How often each value that does not fit its column occurs, with texts for keys, as JSON has them."""
+    return {name: {str(value): number for value, number in cells.items()} for name, cells in outside.items()}
+
+
 # ---------------------------------------------------------------------- schema
 
 
-@prade.group()
+@program.group()
 @examples("  prade schema infer public.parquet --groups STATE,PUMA -o schema.toml")
 def schema() -> None:
     """Describe the columns of the tables."""
@@ -67,13 +57,13 @@ def schema() -> None:
 @schema.command()
 @click.argument("public", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", default="schema.toml", show_default=True, type=FILE, help="File to write.")
-@force
+@shared.force
 @click.option("--groups", default="", metavar="COLUMNS", help="Columns that give the place or year, as in STATE,PUMA.")
 @click.option("--skip", default="", metavar="COLUMNS", help="Columns to leave out, such as identifiers.")
-@weight
+@shared.weight
 @click.option("--max-values", default=64, show_default=True, help="Most values that a categorical column may have.")
 @click.option("--bins", default=20, show_default=True, help="Bins of a numeric column with more values than that.")
-@csv_options("public")
+@shared.csv_options("public")
 @as_json
 @examples("  prade schema infer public.parquet --groups STATE,PUMA --skip SERIALNO -o schema.toml")
 def infer(
@@ -83,16 +73,13 @@ def infer(
 
     Read the draft, and correct it from the codebook.
     """
-    from prade.data.declare.schema import Schema
     from prade.data.public.joint import outside
 
     need_new_file(output, force)
-    source = public_files(public).source()
-    draft = Schema.infer(source, groups=columns_of(groups), weight=weight, skip=columns_of(skip), **limits)
+    source, columns = shared.public_files(public).source(), shared.columns_of
+    draft = prade.Schema.infer(source, groups=columns(groups), weight=weight, skip=columns(skip), **limits)
     draft.save(output)
-    unread = {
-        name: {str(value): number for value, number in cells.items()} for name, cells in outside(draft, source).items()
-    }
+    unread = _in_texts(outside(draft, source))
     words = f"{output}: {len(draft.coded)} columns to estimate, {len(draft.groups)} group columns"
     result({"schema": output, "columns": draft.coded, "groups": draft.groups, "read_as_missing": unread}, words)
     for value in dict.fromkeys(value for cells in unread.values() for value in cells):
@@ -105,134 +92,14 @@ def infer(
     )
 
 
-# ---------------------------------------------------------------------- plan
-
-
-@prade.command()
-@planning
-@csv_options("public", "groups_file")
-@click.option("-o", "--output", default="plan.toml", show_default=True, type=FILE, help="File to write.")
-@click.option("--page", type=FILE, help=f"Page to write about several budgets. [default: {PAGE} beside the plans]")
-@click.option("--no-page", is_flag=True, help="Write no page about several budgets.")
-@force
-@worker_options
-@as_json
-@examples(
-    "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
-    "      --epsilon 1 -o plan.toml\n\n"
-    "\b\nExample of several budgets, which writes plan-0.1.toml, plan-1.toml, plan-10.toml and explore.html:\n"
-    "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
-    "      --epsilon 0.1,1,10"
-)
-def plan(page: str | None, no_page: bool, **options: Any) -> None:
-    """Decide what to measure, from public data only.
-
-    The tuner chooses the tables to measure and their noise by rehearsal, and states the error to expect. This command
-    spends nothing.
-
-    Several budgets, as in --epsilon 0.1,1,10 or --rho 0.1,1, are all rehearsed: the command prints what each would
-    buy, writes one plan for each (plan-0.1.toml beside plan.toml), and a page that shows it. All of them together take
-    twice the --effort of one. More workers end sooner.
-    """
-    several = "," in (options["epsilon"] or options["rho"] or "")
-    if several and not options.pop("tune"):
-        raise click.UsageError("several budgets are compared by rehearsal: leave out --no-tune, or give one budget")
-    if not several and (page or no_page):
-        raise click.UsageError("--page and --no-page are for several budgets, as in --epsilon 0.1,1,10")
-    if several:
-        beside = str(Path(options["output"]).with_name(PAGE))
-        _several(None if no_page else page or beside, **options)
-    else:
-        _one(**options)
-
-
-def _one(output: str, force: bool, tune: bool, where: Where, **options: Any) -> None:
-    from prade.pipeline import plan as make_plan
-    from prade.planning.plan import columns_left_out, groups_with_public_rows, left_out_in_words, unlisted_groups
-
-    need_new_file(output, force)
-    tuning = {name: options.pop(name) for name in TUNING}
-    task, table = task_of(**options)
-    _remark_on(task, [task.budget])
-    with where.execution() as execution:
-        made = make_plan(task, table, tune=tune, execution=execution, **tuning)
-    made.save(output)
-    if tune:
-        remark(made.advice if made.expected else TOO_SMALL)
-    occurring, in_words = groups_with_public_rows(table.rows(task.schema, task.groups), task.groups)
-    covered = [in_words, *left_out_in_words(columns_left_out(made), unlisted_groups(made.schema, made.groups))]
-    lines = [made.describe(), *filter(None, covered), made.promise(), f"The plan is in {output}."]
-    facts = {"file": output, "advice": made.advice, **facts_of(made), "groups_with_public_rows": occurring}
-    result(facts, "\n".join(lines))
-
-
-def _several(page: str | None, output: str, force: bool, where: Where, **options: Any) -> None:
-    """Rehearse several budgets; all that can be refused is refused before the work starts."""
-    from prade.reporting.html import packed, write_explore
-    from prade.tuning.explore import budgets_of, explore, plan_file
-
-    kind = "epsilon" if options["epsilon"] else "rho"
-    amounts = [amount.strip() for amount in options[kind].split(",")]
-    tuning = {name: options.pop(name) for name in TUNING}
-    task, table = task_of(**{**options, kind: amounts[0]})
-    budgets = budgets_of(task, amounts)
-    plans = [plan_file(output, budget) for budget in budgets]
-    for path in plans:
-        need_new_file(path, force)
-    if page is not None:
-        need_new_file(page, force, "--page")
-        if Path(page).absolute() in [path.absolute() for path in plans]:
-            raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
-    _remark_on(task, budgets)
-    with where.execution() as execution:
-        explored = explore(task, table, budgets, execution=execution, **tuning)
-    if page is not None:
-        write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)
-    files = [str(path) for path in explored.save_plans(output)]  # last: who finds the plans finds the page too
-    facts = explored.to_dict(output)
-    lines = [
-        text_table(explored.table()),
-        text_table(targets) if (targets := _targets(explored)) else None,
-        facts["elbow"],
-        facts["rehearsal"],
-        *facts["caveats"],
-        "Nothing private was read, and nothing was spent.",
-        f"The plans are in {', '.join(files)}.",
-        None if page is None else f"The page is {page}.",
-    ]
-    result({**facts, "files": files, "page": page}, "\n".join(filter(None, lines)))
-
-
-def _remark_on(task: Task, budgets: list[Budget]) -> None:
-    """Say which budgets hardly protect, and which names recur."""
-    from prade.privacy.protection import weakness
-
-    for budget in budgets:
-        if why := weakness(budget):
-            at = f" at {budget}" if len(budgets) > 1 else ""
-            remark(f"Weak protection{at}: {why}. Measuring this plan requires --yes-weak-protection.")
-    for sentence in task.recurring_names():
-        remark(sentence)
-
-
-def _targets(explored: Exploration) -> list[dict[str, Any]]:
-    """The expected error of every target at each budget, one row per target and level."""
-    amounts = [str(next(iter(row.values()))) for row in explored.table()]
-    rows = []
-    for errors in zip(*(each.tuned.expected.targets for each in explored.rehearsed), strict=True):
-        at = {f"at {amount}": f"{error.error:.4f}" for amount, error in zip(amounts, errors, strict=True)}
-        rows.append({"target": errors[0].what, "by": errors[0].by, "public table": f"{errors[0].prior:.4f}", **at})
-    return rows
-
-
 @schema.command()
 @click.argument("schema_file", metavar="SCHEMA", type=FILE)
 @click.option("--codebook", required=True, type=FILE, help="CSV file with titles, descriptions, units and labels.")
 @click.option(
     "-o", "--output", type=FILE, help="File to write.  [default: the schema file, with --force; RELEASE/labels.toml]"
 )
-@force
-@csv_options("codebook")
+@shared.force
+@shared.csv_options("codebook")
 @as_json
 @examples(
     "  prade schema label --codebook codebook.csv schema.toml -o labelled.toml\n"
@@ -248,15 +115,14 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool) -> N
     label what was measured already.
     """
     from prade.data.declare.display import labelled
-    from prade.data.declare.schema import Schema
-    from prade.release.release import LABELS, Release
+    from prade.release.release import LABELS
 
     is_release = Path(schema_file).is_dir()
     written = output or (str(Path(schema_file) / LABELS) if is_release else schema_file)
     if not written.endswith(".toml"):
         raise DataError(f"{written} is not a .toml file, but one will be written: give its name with -o")
     need_new_file(written, force)
-    unlabelled = Release.load(schema_file).plan.schema if is_release else Schema.load(schema_file)
+    unlabelled = prade.Release.load(schema_file).plan.schema if is_release else prade.Schema.load(schema_file)
     labels = labelled(unlabelled, codebook)
     with_comments = not is_release and "\n#" in "\n" + Path(schema_file).read_text("utf-8-sig")
     labels.schema.save(written)
@@ -275,3 +141,203 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool) -> N
 def _some(names: Sequence[str]) -> str:
     more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
+
+
+# ---------------------------------------------------------------------- check
+
+
+@program.command()
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="PLAN | PUBLIC...")
+@click.option("--private", type=FILE, help="Private table to look at; it is compared with the PLAN.")
+@click.option("--schema", "schema_file", type=FILE, help="Schema file, which the PUBLIC files are compared with.")
+@click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups.")
+@shared.weight
+@shared.csv_options("files", "private", "groups_file")
+@as_json
+@examples(
+    "  prade check --schema schema.toml --groups places.csv public.parquet\n"
+    "  prade check plan.toml --private people.csv"
+)
+def check(files: tuple[str, ...], private: str | None, schema_file: str | None, **options: Any) -> None:
+    """Check PUBLIC files against a schema, or a private table against a PLAN.
+
+    With --schema, the command shows what the public files contain and which values do not fit the schema.
+
+    With --private, it shows how a private table fits a plan: missing and superfluous columns, cells outside the schema,
+    groups that are not listed, persons with too many rows, empty groups. This is for the custodian's eyes only. The
+    exit code is 1 if a column is missing, if more than 10 % of its cells are outside the schema, or if more than 10 %
+    of the rows are in groups that are not listed.
+
+    Nothing is written, and nothing is spent.
+    """
+    given = click.get_current_context().get_parameter_source
+    public_only = [name for name in options if given(name) is ParameterSource.COMMANDLINE]
+    if private is not None and schema_file is None and len(files) == 1 and not public_only:
+        fit = prade.check(prade.Plan.load(files[0]), private)
+        result(fit.to_dict(), str(fit))
+        if not fit.fits:
+            click.get_current_context().exit(1)
+    elif private is None and schema_file is not None:
+        _check_public(files, schema_file, **options)
+    else:
+        raise click.UsageError("give one plan with --private alone, or public files with --schema")
+
+
+def _check_public(files: tuple[str, ...], schema_file: str, groups_file: str | None, weight: str | None) -> None:
+    """Show how public files fit a schema. Published totals that do not fit the groups are refused."""
+    from prade.data.public.joint import outside
+    from prade.data.public.table import PublicTable
+    from prade.planning.invariants import breaches, published_totals
+    from prade.planning.plan import groups_with_public_rows, left_out_in_words, unlisted_groups
+    from prade.planning.task import recurring_names
+
+    declared, table = prade.Schema.load(schema_file), PublicTable(shared.public_files(files, weight))
+    listed = prade.Groups.of(groups_file)
+    rows = table.rows(declared, listed)
+    if not listed.names and any(isinstance(each, prade.PublishedTotals) and each.level for each in declared.invariants):
+        raise click.UsageError("the schema has published totals: give the list of groups with --groups")
+    published_totals(declared.invariants, listed)
+    broken, unfit = breaches(rows, declared.invariants), outside(declared, table.cells)
+    unknown = sorted(set(table.cells.column_names) - set(declared.names) - set(listed.names) - {weight})
+    shape = declared.shape(declared.coded)
+    (occurring, in_words), unlisted = groups_with_public_rows(rows, listed), unlisted_groups(declared, listed)
+    recurring = recurring_names(listed, [[name] for name in listed.names])
+    facts = {
+        "rows": len(rows),
+        "columns": dict(zip(declared.coded, shape, strict=True)),
+        "not_in_schema": unknown,
+        "outside": _in_texts(unfit),
+        "groups": len(listed),
+        "public_groups": len(rows.groups),
+        "groups_with_public_rows": occurring,
+        "not_in_groups": unlisted,
+        "recurring": recurring,
+        "rules": [asdict(each) for each in broken],
+    }
+    words = [
+        f"{len(rows):,} rows, {len(shape)} columns to estimate with {sum(shape):,} cells",
+        f"{len(listed):,} groups to estimate, {len(rows.groups):,} groups in the public table",
+        in_words,
+        *left_out_in_words([], unlisted),
+        *recurring,
+        f"not in the schema, and ignored: {', '.join(unknown)}" if unknown else "",
+        *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
+        "all values fit the schema" if not unfit else "each column's policy decides what happens to these rows",
+        *map(str, broken),
+    ]
+    result(facts, "\n".join(filter(None, words)))
+
+
+def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
+    """Describe the values of a column that do not fit the schema, the most frequent first."""
+    values = sorted(cells, key=lambda value: -cells[value])
+    listed = _some(["missing" if value is None else str(value)[:30] for value in values])
+    number = sum(cells.values())
+    return f"{name}: {number:,} rows ({number / rows:.2%}) do not fit the schema: {listed}"
+
+
+# ---------------------------------------------------------------------- plan
+
+
+@program.command()
+@shared.planning
+@shared.csv_options("public", "groups_file")
+@click.option("-o", "--output", default="plan.toml", show_default=True, type=FILE, help="File to write.")
+@click.option("--page", type=FILE, help=f"Page to write about several budgets. [default: {PAGE} beside the plans]")
+@shared.force
+@shared.worker_options
+@as_json
+@examples(
+    "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
+    "      --epsilon 1 -o plan.toml\n\n"
+    "\b\nExample of several budgets, which writes plan-0.1.toml, plan-1.toml, plan-10.toml and explore.html:\n"
+    "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
+    "      --epsilon 0.1,1,10"
+)
+def plan(page: str | None, output: str, force: bool, tune: bool, working_here: shared.Working, **options: Any) -> None:
+    """Decide what to measure, from public data only.
+
+    The tuner chooses the tables to measure and their noise by rehearsal, and states the error to expect. This command
+    spends nothing.
+
+    Several budgets, as in --epsilon 0.1,1,10 or --rho 0.1,1, are all rehearsed: the command prints what each would
+    buy, writes one plan for each (plan-0.1.toml beside plan.toml), and a page that shows it. All of them together take
+    twice the --effort of one. More workers end sooner.
+    """
+    several = "," in (options["epsilon"] or options["rho"] or "")
+    if several and not tune:
+        raise click.UsageError("several budgets are compared by rehearsal: leave out --no-tune, or give one budget")
+    if not several and page:
+        raise click.UsageError("--page is for several budgets, as in --epsilon 0.1,1,10")
+    tuning = {name: options.pop(name) for name in shared.TUNING}
+    if several:
+        page = page or str(Path(output).with_name(PAGE))
+        facts, lines = _several(page, output, force, working_here, tuning, **options)
+    else:
+        facts, lines = _one(output, force, tune, working_here, tuning, **options)
+    result(facts, "\n".join(filter(None, lines)))
+
+
+def _one(
+    output: str, force: bool, tune: bool, working_here: shared.Working, tuning: dict[str, Any], **options: Any
+) -> tuple[dict[str, Any], list[str]]:
+    from prade.planning.plan import columns_left_out, groups_with_public_rows, left_out_in_words, unlisted_groups
+
+    need_new_file(output, force)
+    task, table = shared.task_of(**options)
+    _remark_on(task, [task.budget])
+    with working_here as execution:
+        made = prade.plan(task, table, tune=tune, execution=execution, **tuning)
+    made.save(output)
+    if tune:
+        remark(made.advice if made.expected else TOO_SMALL)
+    occurring, in_words = groups_with_public_rows(table.rows(task.schema, task.groups), task.groups)
+    covered = [in_words, *left_out_in_words(columns_left_out(made), unlisted_groups(made.schema, made.groups))]
+    facts = {"file": output, "advice": made.advice, **facts_of(made), "groups_with_public_rows": occurring}
+    return facts, [made.describe(), *covered, made.promise(), f"The plan is in {output}."]
+
+
+def _several(
+    page: str, output: str, force: bool, working_here: shared.Working, tuning: dict[str, Any], **options: Any
+) -> tuple[dict[str, Any], list[str]]:
+    """Rehearse several budgets; all that can be refused is refused before the work starts."""
+    from prade.reporting.html import write_explore
+    from prade.tuning.explore import budgets_of, explore, plan_file
+
+    kind = "epsilon" if options["epsilon"] else "rho"
+    amounts = [amount.strip() for amount in options[kind].split(",")]
+    task, table = shared.task_of(**{**options, kind: amounts[0]})
+    budgets = budgets_of(task, amounts)
+    plans = [plan_file(output, budget) for budget in budgets]
+    for path in plans:
+        need_new_file(path, force)
+    need_new_file(page, force, "--page")
+    if Path(page).absolute() in [path.absolute() for path in plans]:
+        raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
+    _remark_on(task, budgets)
+    with working_here as execution:
+        explored = explore(task, table, budgets, execution=execution, **tuning)
+    facts = explored.to_dict(output)
+    write_explore(facts, page)
+    files = [str(path) for path in explored.save_plans(output)]  # last: who finds the plans finds the page too
+    return {**facts, "files": files, "page": page}, [
+        text_table(explored.table()),
+        facts["elbow"],
+        facts["rehearsal"],
+        *facts["caveats"],
+        "Nothing private was read, and nothing was spent.",
+        f"The plans are in {', '.join(files)}.",
+        f"The page is {page}.",
+    ]
+
+
+def _remark_on(task: prade.Task, budgets: list[prade.Budget]) -> None:
+    """Say which budgets hardly protect, and which names recur."""
+    from prade.privacy.protection import weakness
+
+    for budget in budgets:
+        if why := weakness(budget):
+            at = f" at {budget}" if len(budgets) > 1 else ""
+            remark(f"Weak protection{at}: {why}. Measuring this plan requires --yes-weak-protection.")
+    for sentence in task.recurring_names():
+        remark(sentence)

@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
-from prade.cli.main import FILE, as_json, examples, need_file, prade, remark, result, wants_json
-from prade.cli.options import (
-    TUNING,
-    Where,
-    csv_options,
-    named_files,
-    planning,
-    public_again,
-    public_table,
-    said_paths,
-    spending,
-    task_of,
-    worker_options,
-)
+import prade
+from prade.cli import options as shared
+from prade.cli.main import FILE, as_json, examples, need_file, program, remark, result, wants_json
 from prade.cli.plan_commands import facts_of
 from prade.core.errors import DataError
 from prade.core.files import need_folder
 
 if TYPE_CHECKING:
     from prade.data.public.table import PublicTable
-    from prade.estimating.levels.estimates import Estimates
     from prade.planning.settings import EstimatorName
-    from prade.privacy.ledger import Ledger
-    from prade.release.release import Release
     from prade.sampling.row_files import RowFiles
 
-TERMS = ("again", "weak_protection", "against_advice", "method", "tune", *TUNING)  # of `synthesize`
-OWN = ("previous", "targets_file", "tune", *TUNING, "against_advice", "workers", "cluster")
+TERMS = ("again", "weak_protection", "against_advice", "method", "tune", *shared.TUNING)  # of `synthesize`
+OWN = ("previous", "targets_file", "tune", *shared.TUNING, "against_advice", "workers", "cluster")
 EMPTY = 4  # a total within this many standard deviations of its noise may well be 0
 
 release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
@@ -45,18 +32,14 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 # ---------------------------------------------------------------------- measure
 
 
-@prade.command()
+@program.command()
 @click.argument("plan_file", metavar="PLAN", type=FILE)
 @click.argument("private", type=FILE)
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
-@csv_options("private")
-@click.option(
-    "--memory-limit",
-    metavar="SIZE",
-    help="Memory for rows that wait for the others of their person, such as 1GiB; more go to disk.",
-)
-@public_again
-@spending
+@shared.csv_options("private")
+@click.option("--memory-limit", metavar="SIZE", help="Memory for rows that wait for others of their person, as 1GiB.")
+@shared.public_again
+@shared.spending
 @as_json
 @examples("  prade measure plan.toml private.parquet -o release")
 def measure(
@@ -69,30 +52,23 @@ def measure(
     nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, sqlite://file.db/table,
     postgres://user@host/database/table or spark://host:port/database.table.
     """
-    from prade.core.execution import Execution, progress_bar
-    from prade.pipeline import measure as run_measure
-    from prade.planning.plan import Plan, plan_with_checked_files
+    from prade.core.execution import progress_bar
+    from prade.planning.plan import plan_with_checked_files
     from prade.release.payment import spending_stated
 
-    with spending_stated() as spending:
-        named = named_files(public)
-        plan = plan_with_checked_files(Plan.load(plan_file), named)
-        used = said_paths(plan.public or named)
-        ledger, cap = payer_for(plan, output, ledger_file)
-        terms |= {"cap": cap, "public": named}
-        with progress_bar() as progress:
-            release = run_measure(plan, private, output, ledger, execution=Execution(progress=progress), **terms)
-        if cap is not None:
-            _remark_new(ledger, plan.dataset)
+    with spending_stated() as spending, progress_bar() as progress:
+        named = shared.named_files(public)
+        plan = plan_with_checked_files(prade.Plan.load(plan_file), named)
+        used = shared.said_paths(plan.public or named)
+        if not Path(output).exists():
+            need_folder(output)
+        ledger, execution = prade.Ledger.of(ledger_file), prade.Execution(progress=progress)
+        release = prade.measure(plan, private, output, ledger, public=named, execution=execution, **terms)
         facts, words = _measured(release, output, ledger, spending.paid)
         result({**facts, "public": used}, words)
 
 
-def _remark_new(ledger: Ledger, dataset: str) -> None:
-    remark(f"Data set {dataset!r} is new in {ledger.path}: entered with the cap {ledger.dataset(dataset).cap}")
-
-
-def _measured(release: Release, output: str, ledger: Ledger, spent: bool) -> tuple[dict[str, Any], str]:
+def _measured(release: prade.Release, output: str, ledger: prade.Ledger, spent: bool) -> tuple[dict[str, Any], str]:
     """Describe a release and its cost, as JSON and in words."""
     plan, statement = release.plan, ledger.statement(release.plan.dataset)
     if _looks_empty(release):
@@ -111,16 +87,16 @@ def _measured(release: Release, output: str, ledger: Ledger, spent: bool) -> tup
         "head": statement.head.to_dict(),
         "promise": plan.promise(),
     }
-    price = (
-        f"spent {plan.budget}"
-        if spent
-        else "nothing was spent, because this folder has the release of this plan. That release was used; the private "
-        "table given now was not looked at"
-    )
+    price = f"spent {plan.budget}"
+    if not spent:
+        price = (
+            "nothing was spent, because this folder has the release of this plan. That release was used; the private "
+            "table given now was not looked at"
+        )
     return facts, f"{output}: {price}\n{left} left for {plan.dataset!r} in {ledger.path}\n{plan.promise()}"
 
 
-def _looks_empty(release: Release) -> bool:
+def _looks_empty(release: prade.Release) -> bool:
     """Whether the noise could explain the total of every level. This reads raw answers only, so it costs nothing."""
     explained = []
     for level, grouping in enumerate(release.plan.groupings):
@@ -133,21 +109,23 @@ def _looks_empty(release: Release) -> bool:
 # ---------------------------------------------------------------------- estimate, sample
 
 
-@prade.command()
+@program.command()
 @release_folder
-@public_again
+@shared.public_again
 @click.option(
     "--estimator",
     type=click.Choice(["map", "two-stage", "ide"]),
     help="map weights answers by their noise; two-stage and ide are the paper's. [default: the plan's]",
 )
-@worker_options
+@shared.worker_options
 @as_json
 @examples(
     "  prade estimate release\n  prade estimate release --workers 8\n"
     "  prade estimate release --cluster tcp://10.0.0.1:8786"
 )
-def estimate(release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, where: Where) -> None:
+def estimate(
+    release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, working_here: shared.Working
+) -> None:
     """Estimate every group of a RELEASE.
 
     The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. A run that was
@@ -155,11 +133,9 @@ def estimate(release_folder: str, public: tuple[str, ...], estimator: EstimatorN
     """
     from collections import Counter
 
-    from prade.release.release import Release
-
-    release = Release.load(release_folder)
-    table, used = public_table(release.plan, public)
-    estimates = _estimates(release, table, where, estimator, anew=_damaged(release))
+    release = prade.Release.load(release_folder)
+    table, used = shared.public_table(release.plan, public)
+    estimates = _estimates(release, table, working_here, estimator, anew=_damaged(release))
     levels, lines = [], []
     for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
@@ -169,37 +145,37 @@ def estimate(release_folder: str, public: tuple[str, ...], estimator: EstimatorN
     result({"release": release_folder, "public": used, "levels": levels}, "\n".join(lines))
 
 
-def _damaged(release: Release) -> bool:
+def _damaged(release: prade.Release) -> bool:
     """Whether the folder's estimates have changed since they were written; if so, remark that they are replaced."""
     from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept
 
-    if is_kept(release, KEPT_ESTIMATES):
-        try:
+    try:
+        if is_kept(release, KEPT_ESTIMATES):
             check_kept(release, KEPT_ESTIMATES)
-        except DataError:
-            remark("The estimates in the folder are damaged; they will be replaced.")
-            return True
+    except DataError:
+        remark("The estimates in the folder are damaged; they will be replaced.")
+        return True
     return False
 
 
 def _estimates(
-    release: Release, public: PublicTable, where: Where, estimator: EstimatorName | None = None, *, anew: bool = False
-) -> Estimates:
+    release: prade.Release,
+    public: PublicTable,
+    working_here: shared.Working,
+    estimator: EstimatorName | None = None,
+    *,
+    anew: bool = False,
+) -> prade.Estimates:
     """Estimate every group, starting from this public table."""
-    from dataclasses import replace
-
-    from prade.pipeline import estimate as make_estimates
-    from prade.planning.settings import Settings
-
     _need_writable_estimates(release, anew or estimator is not None)
-    settings = release.plan.settings or Settings()
+    settings = release.plan.settings or prade.Settings()
     if estimator is not None:
         settings = replace(settings, estimator=estimator)
-    with where.execution() as execution:
-        return make_estimates(release, public, settings=settings, anew=anew, execution=execution)
+    with working_here as execution:
+        return prade.estimate(release, public, settings=settings, anew=anew, execution=execution)
 
 
-def _need_writable_estimates(release: Release, anew: bool = False) -> None:
+def _need_writable_estimates(release: prade.Release, anew: bool = False) -> None:
     """Check that estimates can be written to the release folder, before they are made."""
     from prade.release.derived_files import ESTIMATES, KEPT_ESTIMATES, is_kept
 
@@ -207,9 +183,9 @@ def _need_writable_estimates(release: Release, anew: bool = False) -> None:
         need_file(release.path / ESTIMATES)
 
 
-@prade.command()
+@program.command()
 @release_folder
-@public_again
+@shared.public_again
 @click.option("--seed", default=0, show_default=True, help="The same seed draws the same rows.")
 @click.option(
     "-o",
@@ -218,19 +194,20 @@ def _need_writable_estimates(release: Release, anew: bool = False) -> None:
     help="File to write, .parquet or .csv, or a folder for a data set, with / at its end. "
     "[default: RELEASE/synthetic.parquet, with more than 5 million rows RELEASE/synthetic/]",
 )
-@click.option(
-    "--partitioned",
-    is_flag=True,
-    help="Write a folder of parquet files, in a folder for each group of the first level.",
-)
+@click.option("--partitioned", is_flag=True, help="Write a data set with a folder for each group of the first level.")
 @click.option(
     "--spreadsheet-safe", is_flag=True, help="In a CSV file, put ' before text that begins with = + - @: no formulas."
 )
-@worker_options
+@shared.worker_options
 @as_json
 @examples("  prade sample release --seed 1 -o synthetic.csv\n  prade sample release --partitioned")
 def sample(
-    release_folder: str, public: tuple[str, ...], seed: int, output: str | None, where: Where, **form: Any
+    release_folder: str,
+    public: tuple[str, ...],
+    seed: int,
+    output: str | None,
+    working_here: shared.Working,
+    **form: Any,
 ) -> None:
     """Draw synthetic rows from a RELEASE.
 
@@ -238,15 +215,14 @@ def sample(
     have all values of one public row. A run that was killed goes on where it was. This command spends nothing.
     """
     from prade.pipeline import write_sample
-    from prade.release.release import Release
     from prade.sampling.row_files import Output
 
-    release = Release.load(release_folder)
+    release = prade.Release.load(release_folder)
     target = Output.of(release, output, **form)
     need_folder(release.path / "synthetic" if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
-    table, used = public_table(release.plan, public)
-    with where.execution() as execution:
+    table, used = shared.public_table(release.plan, public)
+    with working_here as execution:
         written = write_sample(release, output, table, seed=seed, execution=execution, **form)
     facts, words = _sampled(written)
     result({**facts, "public": used}, words)
@@ -261,26 +237,25 @@ def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
     return facts, words
 
 
-def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estimates:
+def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> prade.Estimates:
     """Return the estimates in a release folder; make them if there are none, or if other public files are given."""
-    from prade.pipeline import estimate as make_estimates
     from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-    from prade.release.release import Release
 
-    release = Release.load(release_folder)
-    kept = is_kept(release, KEPT_ESTIMATES) and not public
-    return make_estimates(release) if kept else _estimates(release, public_table(release.plan, public)[0], Where())
+    release = prade.Release.load(release_folder)
+    if is_kept(release, KEPT_ESTIMATES) and not public:
+        return prade.estimate(release)
+    return _estimates(release, shared.public_table(release.plan, public)[0], shared.working())
 
 
 # ---------------------------------------------------------------------- all five stages
 
 
-@prade.command()
+@program.command()
 @click.argument("private", type=FILE)
-@planning
+@shared.planning
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
-@csv_options("private", "public", "groups_file")
-@spending
+@shared.csv_options("private", "public", "groups_file")
+@shared.spending
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table alone is expected to be better.")
 @click.option(
@@ -291,20 +266,21 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
     help="prade's own method, or the paper's Algorithm 2 as published, for comparison: two levels, an epsilon, public "
     "files; it has no report.",
 )
-@worker_options
+@shared.worker_options
 @as_json
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
     "      --levels STATE,PUMA --epsilon 1 -o release"
 )
-def synthesize(private: str, output: str, ledger_file: str | None, seed: int, where: Where, **options: Any) -> None:
+def synthesize(
+    private: str, output: str, ledger_file: str | None, seed: int, working_here: shared.Working, **options: Any
+) -> None:
     """Run all five stages: this spends the budget.
 
     The stages are plan, measure, estimate, sample and report. The plan is kept beside the folder as RELEASE.plan.toml.
     A run after an interruption continues with this plan, and the ledger is charged once.
     """
     from prade.pipeline import synthesize as run_all
-    from prade.privacy.ledger import Ledger
     from prade.release.payment import spending_stated
     from prade.release.terms import Terms
 
@@ -318,8 +294,6 @@ def synthesize(private: str, output: str, ledger_file: str | None, seed: int, wh
                 remark(outcome.advice)
             show(outcome.describe())
         elif stage == "measure":
-            if new:
-                _remark_new(ledger, task.dataset)
             release_facts, words = _measured(outcome[0], output, ledger, outcome[1])
             facts.update(release_facts)
             show(words)
@@ -333,14 +307,12 @@ def synthesize(private: str, output: str, ledger_file: str | None, seed: int, wh
         if not own:
             _need_no_option_of_prade()
         need_folder(output)
-        task, table = task_of(**options)
+        task, table = shared.task_of(**options)
         for sentence in task.recurring_names():
             remark(sentence)
-        ledger = Ledger.of(ledger_file)
-        new = not ledger.knows(task.dataset)
-        ask = ask_cap if not wants_json() and at_a_terminal() else None
-        terms = Terms(ledger, ask_cap=ask, **stated)
-        with where.execution() as execution:
+        ledger = prade.Ledger.of(ledger_file)
+        terms = Terms(ledger, **stated)
+        with working_here as execution:
             last = run_all(task, private, table, output, terms, seed=seed, on_stage=show_stage, execution=execution)
         facts |= {"method": terms.method, "report": str(last) if own else None}
         without = "Planned and drawn by Algorithm 2 of the paper, not by prade's own method, so there is no report"

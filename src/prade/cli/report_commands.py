@@ -9,24 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.main import FILE, WRONG, as_json, examples, need_file, prade, remark, result, text_table, wants_json
-from prade.cli.options import (
-    Where,
-    columns_of,
-    csv_options,
-    named_files,
-    public_again,
-    public_files,
-    weight,
-    worker_options,
-)
+import prade
+from prade.cli import options as shared
+from prade.cli.main import FILE, WRONG, as_json, examples, need_file, program, remark, result, text_table, wants_json
+from prade.cli.options import columns_of
 from prade.cli.release_commands import estimates_for_reading, release_folder
 from prade.core.errors import DataError, PradeError, Remark
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.estimating.levels.estimates import Estimates
     from prade.scoring.evaluation import Evaluation
 
 ASKED = ("name", "query", "of", "by")  # columns of a file of questions
@@ -34,7 +26,7 @@ SHOWN = 5  # worst pairs and places
 FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 
 
-@prade.command()
+@program.command()
 @release_folder
 @click.argument("query", required=False)
 @click.option("--of", metavar="QUERY", help="Divide by the number of rows that satisfy this query.")
@@ -44,7 +36,7 @@ FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 @click.option("--queries", "questions_file", type=FILE, help="Answer a file of questions: columns query, name, of, by.")
 @click.option("-o", "--output", type=FILE, help="File to write the answers to, .csv or .parquet.")
 @click.option("--labels", is_flag=True, help="In the file or JSON, add the labels of values, as in STATE_label.")
-@public_again
+@shared.public_again
 @as_json
 @examples(
     '  prade answer release "AGEP >= 65 and SEX == 2" --by PUMA\n'
@@ -123,7 +115,7 @@ def _questions(path: Path) -> dict[str, dict[str, str]]:
     }
 
 
-def _answered(estimates: Estimates, question: Mapping[str, Any], labels: bool, *, to_read: bool) -> pa.Table:
+def _answered(estimates: prade.Estimates, question: Mapping[str, Any], labels: bool, *, to_read: bool) -> pa.Table:
     """The answer, with the question before it if it comes from a file; for a reader with words in place of values."""
     import pyarrow as pa
 
@@ -163,7 +155,7 @@ def _together(answers: list[pa.Table]) -> pa.Table:
     return whole.select([name for name in sorted(whole.column_names, key=order.__getitem__) if name not in empty])
 
 
-def _column_of(query: str, estimates: Estimates) -> str:
+def _column_of(query: str, estimates: prade.Estimates) -> str:
     """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
     from prade.queries.asked import statistic_of
 
@@ -174,7 +166,7 @@ def _column_of(query: str, estimates: Estimates) -> str:
     return f" of {column.heading}" if column.title or column.unit else ""
 
 
-@prade.command()
+@program.command()
 @click.argument("truth", type=FILE)
 @click.argument("synthetic", type=FILE)
 @click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
@@ -193,11 +185,11 @@ def _column_of(query: str, estimates: Estimates) -> str:
     type=FILE,
     help="Public file to compare with: what its rows would score in place of SYNTHETIC; may be given several times.",
 )
-@weight
+@shared.weight
 @click.option("--sample", type=int, metavar="ROWS", help="Most rows that sampled metrics take. [default: 10,000]")
 @click.option("--linear", metavar="FORMULA", help='Linear regression to compare, as in "INCOME ~ AGE + SEX".')
 @click.option("--logistic", metavar="FORMULA", help='Logistic regression to compare, as in "AGE >= 65 ~ SEX + RACE".')
-@csv_options("truth")
+@shared.csv_options("truth")
 @as_json
 @examples(
     "  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all\n"
@@ -223,7 +215,6 @@ def score(
     This is the score of the NIST contest, and with --metrics what SDNist and others measure. It is computed from true
     rows, so it is not private.
     """
-    from prade.data.declare.schema import Schema
     from prade.scoring.evaluation import evaluate
     from prade.scoring.metrics.measures import SAMPLE, SEED, Choices, need_installed
     from prade.scoring.metrics.regressions import Formula
@@ -244,12 +235,12 @@ def score(
     outcome = evaluate(
         truth,
         synthetic,
-        Schema.load(schema_file),
+        prade.Schema.load(schema_file),
         columns_of(by),
         groups=groups,
         pairs="all" if pairs == "all" else int(pairs),
         seed=CONTEST_SEED if seed is None else seed,
-        public=public_files(public, weight) if public else None,
+        public=shared.public_files(public, weight) if public else None,
         choices=choices if wanted else None,
     )
     remark(
@@ -294,7 +285,7 @@ def _in_words(outcome: Evaluation) -> str:
     return "\n\n".join([head, *map(text_table, (metrics, pairs, places))])
 
 
-@prade.command()
+@program.command()
 @release_folder
 @click.option(
     "--truth",
@@ -313,13 +304,13 @@ def _in_words(outcome: Evaluation) -> str:
     type=FILE,
     help="File to write. [default: RELEASE/report.html; with --truth, RELEASE-not-private.html]",
 )
-@csv_options("truth")
-@worker_options
+@shared.csv_options("truth")
+@shared.worker_options
 @as_json
 @examples(
     "  prade report release --geojson places.geojson -o report.html\n  prade report release --json -o report.json"
 )
-def report(release_folder: str, output: str | None, where: Where, **asked: Any) -> None:
+def report(release_folder: str, output: str | None, working_here: shared.Working, **asked: Any) -> None:
     """Explain a RELEASE on one HTML page.
 
     The page states the promise, what was measured, where the public table was wrong, and how certain the results are.
@@ -331,7 +322,7 @@ def report(release_folder: str, output: str | None, where: Where, **asked: Any) 
 
     if asked["geojson_key"] is not None and asked["geojson"] is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
-    with where.execution() as execution, warnings.catch_warnings(record=True) as warned:
+    with working_here as execution, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", Remark)
         if wants_json() and output is None:
             said = json_of(report_data(release_folder, execution=execution, **asked)).rstrip()
@@ -346,7 +337,7 @@ def report(release_folder: str, output: str | None, where: Where, **asked: Any) 
     click.echo(said)
 
 
-@prade.command()
+@program.command()
 @release_folder
 @click.option("--by-group", is_flag=True, help="List every group and column, instead of every column of a level.")
 @click.option("--sharp", is_flag=True, help="Count any difference beyond noise, even one that sampling explains.")
@@ -358,7 +349,7 @@ def report(release_folder: str, output: str | None, where: Where, **asked: Any) 
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the simulated noise.")
 @click.option("-o", "--output", type=FILE, help="File to write the table to, .csv or .parquet.")
-@public_again
+@shared.public_again
 @as_json
 @examples("  prade diagnose release\n  prade diagnose release --by-group -o diagnosis.csv")
 def diagnose(release_folder: str, by_group: bool, output: str | None, public: tuple[str, ...], **options: Any) -> None:
@@ -371,12 +362,11 @@ def diagnose(release_folder: str, by_group: bool, output: str | None, public: tu
     of the noise. This command spends nothing.
     """
     from prade.data.read.tables import table_suffix, write_table
-    from prade.release.release import Release
 
     if output is not None:
         need_file(output)
         table_suffix(Path(output))  # fail before the work
-    diagnosis = Release.load(release_folder).diagnosis(named_files(public), **options)
+    diagnosis = prade.Release.load(release_folder).diagnosis(shared.named_files(public), **options)
     table = diagnosis.groups() if by_group else diagnosis.columns()
     if output is not None:
         write_table(table, output)

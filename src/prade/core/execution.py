@@ -319,26 +319,20 @@ def _wait_for_port(host: str, port: int, seconds: float) -> None:
 
 
 @contextmanager
-def progress_bar(*, quarters: bool = False) -> Iterator[Progress]:
-    """The `progress` of an `Execution`: a bar for each task, on terminals only; with `quarters`, elsewhere lines."""
+def progress_bar() -> Iterator[Progress]:
+    """The `progress` of an `Execution`: a bar for each task, on terminals only."""
     from rich import progress as rich
     from rich.console import Console
 
     console = Console(stderr=True)
-    visible = console.is_terminal
     percent = rich.TextColumn("{task.percentage:>3.0f} %")
     columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), percent, rich.TimeElapsedColumn())
     tasks: dict[str, rich.TaskID] = {}
-    reached: dict[str, int] = {}  # quarters
-    with rich.Progress(*columns, console=console, disable=not visible) as bars:
+    with rich.Progress(*columns, console=console, disable=not console.is_terminal) as bars:
 
         def progress(task: str, done: float, total: float) -> None:
             if task not in tasks:
                 tasks[task] = bars.add_task(task, total=total)
-            passed = int(4 * min(done / total, 1)) if total else 4
-            if quarters and not visible and passed > reached.get(task, 0):
-                reached[task] = passed
-                console.print(f"  {task} {25 * passed} %", highlight=False)
             bars.update(tasks[task], completed=min(done, total), total=total)
 
         yield progress

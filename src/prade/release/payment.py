@@ -8,12 +8,11 @@ spends, the ledger must have on record every release of the same data set that l
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from prade.core.errors import DataError, Remedy
 from prade.planning.plan import Plan
@@ -148,15 +147,11 @@ def import_release(ledger: Ledger, folder: str | PathLike[str]) -> Entry:
     return ledger.record_import(plan.dataset, plan.unit, plan.budget, claim, after, note_of(plan), str(folder))
 
 
-def new_cap(
-    plan: Plan | Task, folder: str | PathLike[str], ledger: Ledger, ask: Callable[[Any, Ledger], Budget] | None
-) -> Budget | None:
-    """The cap of a data set that the ledger does not know, for which a person is asked; None if the ledger knows it."""
+def need_cap(plan: Plan | Task, folder: str | PathLike[str], ledger: Ledger) -> None:
+    """Refuse a data set that the ledger does not know, and say how to enter it."""
     if ledger.knows(plan.dataset):
-        return None
+        return
     need_on_record(plan, Path(folder).resolve(), ledger)
-    if ask is not None:
-        return ask(plan, ledger)
     command = f"{_open_command(plan, ledger.path)} (its cap is what this plan costs; you decide how much it should be)"
     message = f"{ledger.path} does not know data set {plan.dataset!r}, so nothing was measured"
     raise DataError(message, remedy=Remedy("cap", command))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -39,7 +38,6 @@ class Terms:
     weak_protection: bool = False
     against_advice: bool = False
     method: Method = "prade"
-    ask_cap: Callable[[Task, Ledger], Budget] | None = None  # to ask a person for the cap of a new data set
 
 
 def cap_of(cap: Number | Budget | None, budget: Budget) -> Budget | None:

@@ -72,7 +72,7 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-TYPES = {name: np.dtype(code) for name, code in (("u16", "<u2"), ("i32", "<i4"), ("f32", "<f4"))}
+TYPES: dict[str, np.dtype[Any]] = {"u16": np.dtype("<u2"), "i32": np.dtype("<i4")}
 EFFORT = 9  # of the compression: the page is written once and read often
 
 
@@ -83,14 +83,12 @@ def packed(array: Any, *, unit: int = 20_000, type: str = "u16") -> dict[str, An
     ([1, 2], [[0.5, nan]])
     """
     values, kind = np.asarray(array, np.float64), TYPES[type]
-    numbers = values * unit
-    if kind.kind != "f":
-        limits, unknown = np.iinfo(kind), np.isnan(values)
-        numbers = np.where(unknown, limits.max, np.rint(numbers))
-        if ((numbers < limits.min) | (numbers >= limits.max))[~unknown].any():
-            raise ValueError(
-                f"values from {np.nanmin(values):g} to {np.nanmax(values):g} do not fit {type} with the unit {unit}"
-            )
+    limits, unknown = np.iinfo(kind), np.isnan(values)
+    numbers = np.where(unknown, limits.max, np.rint(values * unit))
+    if ((numbers < limits.min) | (numbers >= limits.max))[~unknown].any():
+        raise ValueError(
+            f"values from {np.nanmin(values):g} to {np.nanmax(values):g} do not fit {type} with the unit {unit}"
+        )
     content = zlib.compress(np.ascontiguousarray(numbers.astype(kind)).tobytes(), EFFORT)
     return {
         "packed": base64.b64encode(content).decode("ascii"),
@@ -104,10 +102,7 @@ def unpacked(entry: Mapping[str, Any]) -> Floats:
     """The array that an entry stands for."""
     kind = TYPES[entry["type"]]
     numbers = np.frombuffer(zlib.decompress(base64.b64decode(entry["packed"])), kind).reshape(entry["shape"])
-    values = np.asarray(numbers, np.float64)
-    if kind.kind != "f":
-        values = np.where(numbers == np.iinfo(kind).max, np.nan, values)
-    return np.asarray(values / entry["unit"])
+    return np.where(numbers == np.iinfo(kind).max, np.nan, numbers / entry["unit"])
 
 
 def plain(data: Any) -> Any:
@@ -127,16 +122,15 @@ def _listed(values: Floats, unit: int) -> Any:
 
 
 def write_explore(data: Mapping[str, Any], path: str | PathLike[str]) -> Path:
-    """Write the page that a steward reads before spending, about rehearsed budgets, and return its path."""
-    with replace_file(path) as temporary:
-        temporary.write_text(explore_page(data), encoding="utf-8")
-    return Path(path)
+    """Write the page that a steward reads before spending, about rehearsed budgets, and return its path.
 
-
-def explore_page(data: Mapping[str, Any]) -> str:
-    """The page about rehearsed budgets as HTML. It names the public files, but not the folders they are in."""
+    It names the public files, but not the folders they are in.
+    """
     if not data["budgets"]:
         raise DataError("there is no budget to show; rehearse at least one: prade plan --epsilon 0.1,1,10")
     public = {**data["public"], "files": [PurePath(file).name for file in data["public"]["files"]]}
     scripts = ["explore_charts.js", "explore.js"]
-    return page("explore.html.j2", {**data, "public": public}, styles=["explore.css"], scripts=scripts)
+    whole = page("explore.html.j2", {**data, "public": public}, styles=["explore.css"], scripts=scripts)
+    with replace_file(path) as temporary:
+        temporary.write_text(whole, encoding="utf-8")
+    return Path(path)

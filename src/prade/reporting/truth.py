@@ -131,7 +131,7 @@ def truth_data(
     labels = group_texts(schema, estimates.plan.groupings[-1])
     last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
     compared = truth.public
-    matrices = {name: packed(_matrix(each, len(schema.coded)), unit=1, type="f32") for name, each in heat.items()}
+    matrices = {name: packed(_matrix(each, len(schema.coded))) for name, each in heat.items()}
     return {
         "score": truth.score.mean,
         "nist": truth.score.nist,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from os import PathLike
@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from prade.core.arrays import Floats
 from prade.core.errors import PradeError, many
 from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
@@ -32,8 +31,8 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.protection import meaning, weakness
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.candidates import Choice, laws_within
-from prade.tuning.closer_look import CloserLook, Look
+from prade.tuning.candidates import laws_within
+from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort, work_of
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
@@ -43,8 +42,6 @@ from prade.tuning.tune import Tuned, Tuner, limits_of
 WHOLE = 2  # times the effort of one budget: what several budgets take together
 FIRST = 1 / 3  # of the whole effort is for the budget that is searched first: the others start from what it finds
 LITTLE = 0.1  # of the error that a doubling of the budget takes off
-
-Array = Callable[[Floats], Any]  # how an array is written: as lists, or packed for a page
 
 
 def explore(
@@ -82,12 +79,10 @@ def explore(
     tuner = Tuner(task, rows, bias=bias, seed=seed, execution=execution)
     closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
     files = table.hashed_files
-    rehearsed = _all_rehearsed(tuner, closer, in_order, whole)
-    signed = [replace(each, tuned=replace(each.tuned, plan=each.tuned.plan.with_public(files))) for each in rehearsed]
-    return Exploration(task, tuple(signed), closer, files, len(rows))
-
-
-# ---------------------------------------------------------------------- budgets, one after the other
+    tuned = _tuned(tuner, in_order, whole)
+    signed = [replace(each, plan=each.plan.with_public(files)) for each in tuned]
+    looks = [{**closer.at(each.plan), **_at_risk(tuner.rehearsal, each.plan)} for each in tuned]
+    return Exploration(task, signed, closer, looks, files, len(rows))
 
 
 def budgets_of(task: Task, budgets: Sequence[Budget | Number]) -> list[Budget]:
@@ -111,28 +106,26 @@ def symbol(budget: Budget) -> str:
     return "rho" if budget.kind == "zcdp" else "epsilon"
 
 
-def _all_rehearsed(tuner: Tuner, closer: CloserLook, budgets: Sequence[Budget], whole: Effort) -> list[Rehearsed]:
-    rehearsed: dict[int, Rehearsed] = {}
-    done = looking = 0.0
-    rehearsal, middle = tuner.rehearsal, len(budgets) // 2
+def _tuned(tuner: Tuner, budgets: Sequence[Budget], whole: Effort) -> list[Tuned]:
+    """The plan of each budget. Of the effort, what a closer look at each plan takes is kept back."""
+    tuned: dict[int, Tuned] = {}
+    done, looking, middle = 0.0, 0.0, len(budgets) // 2
     for number in (*range(middle, len(budgets)), *reversed(range(middle))):
-        budget, searches, left = budgets[number], len(budgets) - len(rehearsed), max(whole.allowed - done, 0.0)
-        share = FIRST * left if not rehearsed and searches > 1 else max(left / searches - looking, 0.0)
+        budget, searches, left = budgets[number], len(budgets) - len(tuned), max(whole.allowed - done, 0.0)
+        share = FIRST * left if not tuned and searches > 1 else max(left / searches - looking, 0.0)
         effort = replace(whole, allowed=share, what=f"rehearsing {symbol(budget)} {readable(budget.amounts[0])}")
-        start: Choice | None = None
+        start = None
         if number > middle:
-            start = rehearsed[number - 1].tuned.best
+            start = tuned[number - 1].best
         elif number < middle:  # answers that stay raw at a budget need not be good enough for that at a smaller one
-            start = rehearsed[number + 1].tuned.smoothed
-        tuned = tuner.tune(budget, effort, start, noise=len(rehearsed))
-        plan = tuned.plan
-        rehearsed[number] = Rehearsed(tuned, closer.at(plan), _at_risk(rehearsal, plan), _too_small(rehearsal, plan))
+            start = tuned[number + 1].smoothed
+        found = tuned[number] = tuner.tune(budget, effort, start, noise=len(tuned))
         look = sum(  # the estimates of all groups of every stand-in
-            work_of(plan, tuned.settings, each.groups, len(each.public), len(each.groups), 0)
-            for each in rehearsal.stand_ins
+            work_of(found.plan, found.settings, each.groups, len(each.public), len(each.groups), 0)
+            for each in tuner.rehearsal.stand_ins
         )
-        done, looking = done + tuned.effort + look, max(looking, look)
-    return [rehearsed[number] for number in range(len(budgets))]
+        done, looking = done + found.effort + look, max(looking, look)
+    return [tuned[number] for number in range(len(budgets))]
 
 
 def elbow(
@@ -165,61 +158,6 @@ def elbow(
     )
 
 
-# ---------------------------------------------------------------------- what comes out
-
-
-@dataclass(frozen=True, eq=False)
-class Rehearsed:
-    """One budget: its plan, and what the plan makes of the stand-ins.
-
-    `risk` is about groups whose number of rows is far off, `too_small` about stand-in groups with more noise than rows
-    in an average cell: how many groups, of how many, in words.
-    """
-
-    tuned: Tuned
-    look: Look
-    risk: dict[str, Any]
-    too_small: dict[str, Any]
-
-    @property
-    def amount(self) -> Fraction:
-        """The number that budgets differ in."""
-        return self.tuned.plan.budget.amounts[0]
-
-
-def _tables(plan: Plan) -> int:
-    """How many tables are measured; numbers of rows are none."""
-    return sum(len(question.parts) for question in plan.questions if not question.is_total)
-
-
-def _at_risk(rehearsal: Rehearsal, plan: Plan) -> dict[str, Any]:
-    groups = len(plan.groupings[-1])
-    if rehearsal.bias is None:
-        return {"groups": 0, "of": groups, "words": "Numbers of rows have no part in the error."}
-    number = float(round(rehearsal.rehearsed_risk(plan) * groups, 2))
-    far = f"a number of rows that is off by {rehearsal.bias} or more"
-    words = f"About {number:,.0f} of {many(groups, 'group')} will have {far}."
-    return {"groups": number, "of": groups, "words": words}
-
-
-def _too_small(rehearsal: Rehearsal, plan: Plan) -> dict[str, Any]:
-    """Stand-in groups with fewer rows in an average measured cell than the standard deviation of its noise."""
-    measured = [each for each in plan.questions if each.level == len(plan.levels) - 1 and not each.is_total]
-    rows = np.concatenate([each.rows for each in rehearsal.stand_ins])
-    if not measured:
-        words = "No table is measured in single groups: only their numbers of rows are."
-        return {"groups": 0, "of": len(rows), "words": words}
-    cells = sum(question.cells for question in measured)
-    per_cell = rows * sum(len(question.parts) for question in measured) / cells
-    noise = sum(question.cells * question.variance**0.5 for question in measured) / cells
-    number = int(np.sum(per_cell < noise))
-    words = (
-        f"{number:,} of {many(len(rows), 'stand-in group')} have fewer rows in an average measured cell than the "
-        f"standard deviation of its noise ({noise:,.0f}): their tables mostly follow the public table."
-    )
-    return {"groups": number, "of": len(rows), "words": words}
-
-
 @dataclass(frozen=True, eq=False)
 class Exploration:
     """The rehearsals of several budgets for one task, from the smallest to the largest.
@@ -228,36 +166,36 @@ class Exploration:
     """
 
     task: Task
-    rehearsed: tuple[Rehearsed, ...]
+    tuned: list[Tuned]
     closer: CloserLook
+    looks: list[dict[str, Any]]  # at each plan
     public: PublicFiles | None
     public_rows: int
 
     @property
     def plans(self) -> list[Plan]:
         """The plan of each budget."""
-        return [each.tuned.plan for each in self.rehearsed]
+        return [each.plan for each in self.tuned]
 
     @property
     def elbow(self) -> tuple[int | None, str]:
         """The number of the budget beyond which more budget buys little, and a sentence."""
-        tuned = [each.tuned for each in self.rehearsed]
-        errors, worthwhile = [each.expected.error for each in tuned], [each.worthwhile for each in tuned]
-        return elbow([each.amount for each in self.rehearsed], errors, worthwhile, symbol(self.task.budget))
+        errors, worthwhile = [each.expected.error for each in self.tuned], [each.worthwhile for each in self.tuned]
+        return elbow([plan.budget.amounts[0] for plan in self.plans], errors, worthwhile, symbol(self.task.budget))
 
     def table(self) -> list[dict[str, Any]]:
         """One row per budget, as `prade plan` prints it."""
         return [
             {
-                symbol(self.task.budget): readable(each.amount),
-                "expected error": f"{expected.error:.3f} ± {expected.error_spread:.3f}",
-                "public baseline": f"{expected.prior:.3f}",
-                "improvement": f"{expected.prior - expected.error:.3f} ± {expected.spread:.3f}",
-                "tables measured": str(_tables(each.tuned.plan)),
-                "groups at risk": f"{each.risk['groups']:.0f} of {each.risk['of']:,}",
-                "worth it": "yes" if each.tuned.worthwhile else "no",
+                symbol(self.task.budget): readable(each.plan.budget.amounts[0]),
+                "expected error": f"{each.expected.error:.3f} ± {each.expected.error_spread:.3f}",
+                "public baseline": f"{each.expected.prior:.3f}",
+                "improvement": f"{each.expected.prior - each.expected.error:.3f} ± {each.expected.spread:.3f}",
+                "tables measured": str(_tables(each.plan)),
+                "groups at risk": f"{look['risk']['groups']:.0f} of {look['risk']['of']:,}",
+                "worth it": "yes" if each.worthwhile else "no",
             }
-            for each, expected in ((each, each.tuned.expected) for each in self.rehearsed)
+            for each, look in zip(self.tuned, self.looks, strict=True)
         ]
 
     def save_plans(self, output: str | PathLike[str] = "plan.toml") -> list[Path]:
@@ -267,80 +205,53 @@ class Exploration:
             plan.save(path)
         return paths
 
-    def to_dict(self, output: str | PathLike[str] = "plan.toml", *, array: Array | None = None) -> dict[str, Any]:
-        """All of it as plain values, the data of the page. `array` says how arrays are written, by default as lists.
-
-        `output` is what `save_plans` was given.
-        """
-        array = array or listed
-        recommended, words = self.elbow
-        closer, rehearsal, levels = self.closer, self.closer.rehearsal, self.task.levels
+    def to_dict(self, output: str | PathLike[str] = "plan.toml") -> dict[str, Any]:
+        """All of it as plain values, the data of the page. `output` is what `save_plans` was given."""
+        (recommended, words), rehearsal = self.elbow, self.closer.rehearsal
         how, *caveats = re.split(r"(?<=\.) ", WORDS[rehearsal.kind], maxsplit=1)
         stand_ins, groups = rehearsal.stand_ins, sum(len(each.groups) for each in rehearsal.stand_ins)
+        if hurried := [readable(each.plan.budget.amounts[0]) for each in self.tuned if not each.finished]:
+            more = "seconds" if any(each.time_was_up for each in self.tuned) else "effort"
+            at = f"{symbol(self.task.budget)} = {', '.join(hurried)}"
+            hurried = [f"Not every candidate was tried at {at}: more {more} may find better plans."]
         return {
             "dataset": self.task.dataset,
             "symbol": symbol(self.task.budget),
             "levels": [
-                {"name": "+".join(by) or "all", "groups": len(self.plans[-1].groups.level(by))} for by in levels
+                {"name": "+".join(by) or "all", "groups": len(self.plans[-1].groups.level(by))}
+                for by in self.task.levels
             ],
-            "columns": [self.task.schema[name].described() for name in closer.names],
+            "columns": [self.task.schema[name].described() for name in self.task.schema.coded],
             "public": {
                 "rows": self.public_rows,
                 "files": [] if self.public is None else [Path(file).name for file in self.public.files],
             },
             "unit": self.task.unit.promise(),
             "rehearsal": f"{how} There were {many(len(stand_ins), 'table')} of stand-ins with {many(groups, 'group')}.",
-            "caveats": [*caveats, *limits_of(rehearsal), *self._unfinished()],
+            "caveats": [*caveats, *limits_of(rehearsal), *hurried],
             "elbow": words or None,
             "recommended": recommended,
-            "budgets": [self._budget(each, output, array) for each in self.rehearsed],
-            "column_prior": _rounded(closer.prior[0]),
-            "pair_prior": array(closer.prior[1]),
-            "places": [{"label": place.label, "rows": place.rows} for place in closer.places],
-            "tables": [
-                {
-                    "truth": array(place.truth[None]),
-                    "public": array(place.public[None]),
-                    "budgets": [
-                        {name: array(shares[None]) for name, shares in each.look.tables[number].items()}
-                        for each in self.rehearsed
-                    ],
-                }
-                for number, place in enumerate(closer.places)
-            ],
+            "budgets": [self._budget(*each, output) for each in zip(self.tuned, self.looks, strict=True)],
+            "column_prior": self.closer.prior["columns"],
+            "pair_prior": self.closer.prior["pairs"],
+            "places": self.closer.shown_places(),
         }
 
-    def _unfinished(self) -> list[str]:
-        """At which budgets the search ended before its end, and why."""
-        caveats = []
-        for why, more, time_was_up in (
-            ("The time was up before every candidate was tried", "seconds", True),
-            ("Not every candidate was tried", "effort", False),
-        ):
-            hurried = [
-                readable(each.amount)
-                for each in self.rehearsed
-                if not each.tuned.finished and each.tuned.time_was_up == time_was_up
-            ]
-            if hurried:
-                at = f"{symbol(self.task.budget)} = {', '.join(hurried)}"
-                caveats.append(f"{why} at {at}: more {more} may find better plans.")
-        return caveats
-
-    def _budget(self, each: Rehearsed, output: str | PathLike[str], array: Array) -> dict[str, Any]:
-        tuned, plan, expected = each.tuned, each.tuned.plan, asdict(each.tuned.expected)
+    def _budget(self, tuned: Tuned, look: dict[str, Any], output: str | PathLike[str]) -> dict[str, Any]:
+        plan, expected = tuned.plan, asdict(tuned.expected)
         path = plan_file(output, plan.budget)
         del expected["advice"]
         last = {"error": expected["error"], "spread": expected["error_spread"], "prior": expected["prior"]}
         return {
-            "epsilon": readable(each.amount),
-            "amount": float(each.amount),
+            "epsilon": readable(plan.budget.amounts[0]),
+            "amount": float(plan.budget.amounts[0]),
             "budget": str(plan.budget),
             "meaning": meaning(plan.budget, plan.unit.neighbours),
             "advice": tuned.expected.advice,
             "worthwhile": tuned.worthwhile,
             "expected": {**expected, "gain": round(expected["prior"] - expected["error"], 6)},
-            "by_level": [*each.look.above, {"level": plan.levels[-1].name, **last}],
+            **look,
+            "by_level": [*look["by_level"], {"level": plan.levels[-1].name, **last}],
             "measured": [
                 {
                     "level": plan.levels[question.level].name,
@@ -350,16 +261,34 @@ class Exploration:
                 }
                 for question in plan.questions
             ],
-            "tables": _tables(plan),
+            "table_count": _tables(plan),
             "not_measured": columns_left_out(plan),
-            "risk": {**each.risk, "bias": self.closer.rehearsal.bias},
-            "too_small": each.too_small,
-            "column_errors": _rounded(each.look.columns),
-            "pair_errors": array(each.look.pairs),
             "file": path.name,
             "plan": plan.text_at(path),
-            "command": _command(path, plan),
+            "command": f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{_in_name(plan.budget)}"
+            + (" --yes-weak-protection" if weakness(plan.budget) else ""),
         }
+
+
+def _tables(plan: Plan) -> int:
+    """How many tables are measured; numbers of rows are none."""
+    return sum(len(question.parts) for question in plan.questions if not question.is_total)
+
+
+def _at_risk(rehearsal: Rehearsal, plan: Plan) -> dict[str, dict[str, Any]]:
+    """How many groups will have a number of rows that is far off, and how many stand-in groups are too small.
+
+    Too small: fewer rows in an average measured cell than the standard deviation of its noise.
+    """
+    risk = float(round(rehearsal.rehearsed_risk(plan) * len(plan.groupings[-1]), 2))
+    measured = [each for each in plan.questions if each.level == len(plan.levels) - 1 and not each.is_total]
+    rows = np.concatenate([each.rows for each in rehearsal.stand_ins])
+    noise = sum(each.cells * each.variance**0.5 for each in measured)
+    too_small = int(np.sum(rows * sum(len(each.parts) for each in measured) < noise))
+    return {
+        "risk": {"groups": risk, "of": len(plan.groupings[-1]), "bias": rehearsal.bias},
+        "too_small": {"groups": too_small, "of": len(rows)},
+    }
 
 
 def plan_file(output: str | PathLike[str], budget: Budget) -> Path:
@@ -369,32 +298,9 @@ def plan_file(output: str | PathLike[str], budget: Budget) -> Path:
     'plans/census-1_3.toml'
     """
     path = Path(output)
-    return path.with_name(f"{path.stem}-{_in_name(budget.amounts[0])}{path.suffix}")
+    return path.with_name(f"{path.stem}-{_in_name(budget)}{path.suffix}")
 
 
-def listed(values: Floats) -> Any:
-    """An array as lists, with None for NaN."""
-    known = np.round(values, 6).astype(object)
-    known[np.isnan(values)] = None
-    return known.tolist()
-
-
-def _in_name(amount: Fraction) -> str:
-    short = readable(amount)
-    return (short if not short.startswith("about") else str(amount)).replace("/", "_")
-
-
-def _command(path: Path, plan: Plan) -> str:
-    """The commands that come next; PRIVATE stands for the private table, CAP for what its custodian allows in all."""
-    accepted = " --yes-weak-protection" if weakness(plan.budget) else ""
-    name, dataset = _in_name(plan.budget.amounts[0]), shlex.quote(plan.dataset)
-    cap = {"zcdp": "--rho CAP", "approx": "--cap CAP --delta DELTA", "pure": "--cap CAP"}[plan.budget.kind]
-    person = f" --person-id {shlex.quote(plan.unit.person_id)}" if plan.unit.person_id else ""
-    return (
-        f"prade ledger open {dataset} {cap} --max-rows-per-person {plan.unit.max_rows}{person}  # once for a data set\n"
-        f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{name}{accepted}"
-    )
-
-
-def _rounded(values: Iterable[float]) -> list[float]:
-    return [round(float(value), 6) for value in values]
+def _in_name(budget: Budget) -> str:
+    short = readable(budget.amounts[0])
+    return (short if not short.startswith("about") else str(budget.amounts[0])).replace("/", "_")

@@ -198,7 +198,7 @@ def synthesized(files: Path, folder: Path, *more: str, code: int = 0) -> Any:
     given += ["--groups", "groups.parquet", "--levels", "STATE,PLACE+YEAR", "--max-rows-per-person", "2"]
     given += ["--person-id", "PERSON", "-o", str(folder / "release"), "--ledger", str(folder / "ledger")]
     with chdir(files):
-        done = CliRunner().invoke(cli.prade, [*given, *more])
+        done = CliRunner().invoke(cli.program, [*given, *more])
     assert done.exit_code == code, done.output
     return done
 

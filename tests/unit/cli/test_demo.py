@@ -30,11 +30,11 @@ def finished(tmp_path_factory, fixed):
     return folder, run("demo", "-o", folder, "--persons", 1500, *LITTLE)
 
 
-LITTLE = ("--effort", "0", "--seconds", "600")
+LITTLE = ("--effort", "0")
 
 
 def run(*arguments):
-    done = CliRunner().invoke(cli.prade, [str(each) for each in arguments])
+    done = CliRunner().invoke(cli.program, [str(each) for each in arguments])
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -55,9 +55,8 @@ def test_it_ends_with_what_was_achieved_and_where_the_files_are(finished):
         assert (folder / name).stat().st_size > 1_000
 
 
-def test_the_private_table_was_asked_in_its_database_and_paid_for_once(finished):
-    folder, said = finished
-    assert f"sqlite://{folder / 'private.sqlite'}/people" in said
+def test_the_private_table_was_paid_for_once(finished):
+    folder, _ = finished
     entry, comparison = Ledger(folder / "prade.ledger").entries("census")
     assert entry.cost == comparison.cost == Release.load(folder / "release").plan.budget
     assert entry.plan_hash == Release.load(folder / "release").plan.hash
@@ -70,9 +69,8 @@ def test_what_it_shows_are_commands_that_work(finished):
     assert [shlex.split(line)[1] for line in lines] == [
         "plan", "ledger", "measure", "estimate", "sample", "answer", "report", "score", "report",
     ]  # fmt: skip
-    assert " --effort 0 --seconds 600 " in lines[0]
     answer = next(line for line in lines if " answer " in line)
-    assert CliRunner().invoke(cli.prade, shlex.split(answer)[1:]).exit_code == 0
+    assert CliRunner().invoke(cli.program, shlex.split(answer)[1:]).exit_code == 0
 
 
 def test_a_second_run_spends_nothing_and_says_the_same(finished):
@@ -102,6 +100,6 @@ def test_synthesize_makes_the_same_release(finished):
 
 def test_it_stops_where_a_command_fails(tmp_path):
     (tmp_path / f"plan-{EPSILON}.toml").write_text("this is no plan")
-    done = CliRunner().invoke(cli.prade, ["demo", "-o", str(tmp_path), "--persons", "300", "--effort", "0"])
+    done = CliRunner().invoke(cli.program, ["demo", "-o", str(tmp_path), "--persons", "300", "--effort", "0"])
     assert done.exit_code == 1
     assert "$ prade estimate" not in done.stdout

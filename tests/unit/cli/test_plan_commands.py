@@ -50,7 +50,7 @@ def test_each_budget_has_a_plan_and_all_have_a_page(several):
         assert Plan.load(folder / name).budget == Budget.pure(epsilon)
 
 
-def test_the_json_has_all_of_it_in_lists_and_the_page_has_it_packed(several):
+def test_the_json_and_the_page_have_all_of_it(several):
     folder, facts = several
     assert [budget["epsilon"] for budget in facts["budgets"]] == ["0.001", "1", "10"]
     for budget in facts["budgets"]:
@@ -60,11 +60,9 @@ def test_the_json_has_all_of_it_in_lists_and_the_page_has_it_packed(several):
         assert budget["advice"] == plan.expected.advice
         assert len(budget["pair_errors"]) == len(facts["columns"]) == 3
     cells = sum(len(column["labels"]) for column in facts["columns"])
-    assert [len(table["truth"][0]) for table in facts["tables"]] == [cells] * len(facts["places"])
+    assert {len(place["truth"]) for place in facts["places"]} == {cells}
     assert facts["public"]["rows"] > 0
-    assert "packed" not in json.dumps(facts)
     page = (folder / "explore.html").read_text()
-    assert '"packed"' in page
     assert all(budget["file"] in page for budget in facts["budgets"])
 
 
@@ -151,10 +149,10 @@ by = "all"
 """
 
 
-def test_targets_are_in_the_plan_the_table_and_the_page(files, tmp_path):
+def test_targets_are_in_the_plan_and_on_the_page(files, tmp_path):
     (tmp_path / "targets.toml").write_text(TARGETS)
     given = ["--targets", tmp_path / "targets.toml", "--epsilon", "1,10", "-o", tmp_path / "plan.toml"]
-    said = call(*planning(files, "--effort", 0, *given)).stdout
+    call(*planning(files, "--effort", 0, *given))
     plan = Plan.load(tmp_path / "plan-10.toml")
     assert [target.weight for target in plan.targets] == [3, 1]
     errors = plan.expected.targets
@@ -165,10 +163,6 @@ def test_targets_are_in_the_plan_the_table_and_the_page(files, tmp_path):
         ("TENURE", "STATE+PLACE"),
         ("AGE >= 65", "all"),
     ]
-    row = next(line for line in said.splitlines() if line.startswith("AGE >= 65"))
-    assert row.split()[-3:] == [f"{errors[4].prior:.4f}", *(
-        f"{Plan.load(tmp_path / f'plan-{epsilon}.toml').expected.targets[4].error:.4f}" for epsilon in (1, 10)
-    )]  # fmt: skip
     page = (tmp_path / "explore.html").read_text()
     assert "<caption>Targets: expected errors</caption>" in page
     assert f"{errors[4].error:.4f}" in page

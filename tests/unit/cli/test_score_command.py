@@ -27,7 +27,7 @@ def home(tmp_path_factory):
 def call(home):
     def run(*options):
         given = ["score", home / "truth.parquet", home / "synthetic.csv", "--schema", home / "schema.toml"]
-        return CliRunner().invoke(cli.prade, [*map(str, given), "--by", "TOWN", *map(str, options)])
+        return CliRunner().invoke(cli.program, [*map(str, given), "--by", "TOWN", *map(str, options)])
 
     return run
 

@@ -3,11 +3,10 @@
 import shutil
 from concurrent.futures import ProcessPoolExecutor
 
-import click
 import pytest
 
 from prade.cli.main import every_command
-from prade.cli.options import Where
+from prade.cli.options import working
 from prade.core.execution import cores
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates, kept_estimates
@@ -15,19 +14,17 @@ from prade.release.derived_files import SYNTHETIC
 from worlds.commands import call
 from worlds.many_places import bits, public, public_table, release
 
-COMMANDS = ("plan", "estimate", "sample", "report", "synthesize", "demo")
+COMMANDS = ("plan", "estimate", "sample", "report", "synthesize")
 
 
 def test_what_the_options_mean():
-    with click.Context(every_command()), Where().execution() as execution:
+    with working() as execution:
         assert (execution.threads, execution.executor) == (cores(), None)
-    with click.Context(every_command()), Where(workers=1).execution() as execution:
+    with working(1) as execution:
         assert (execution.threads, execution.executor) == (1, None)
-    with click.Context(every_command()), Where(workers=2).execution() as execution:
+    with working(2) as execution:
         assert isinstance(execution.executor, ProcessPoolExecutor)
         assert execution.executor.submit(abs, -3).result() == 3
-    assert Where(3).options() == ["--workers", "3"]
-    assert Where(cluster="tcp://a:1").options() == ["--cluster", "tcp://a:1"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

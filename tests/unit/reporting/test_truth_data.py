@@ -73,13 +73,13 @@ def test_the_heat_has_every_pair_and_every_column(data, estimates):
     scored = score(TRUE, path, SCHEMA, "TOWN", groups=TOWNS, pairs="all")
     pairs = list(combinations(range(len(COLUMNS)), 2))
     places = scored.detail[:3].mean(axis=0)
-    np.testing.assert_allclose([heat["places"][pair] for pair in pairs], places, rtol=1e-6)
+    np.testing.assert_allclose([heat["places"][pair] for pair in pairs], places, atol=3e-5)
     whole = joint_errors(encode(SCHEMA, TRUE), encode(SCHEMA, path))
-    np.testing.assert_allclose([heat["whole"][pair] for pair in pairs], whole, rtol=1e-6)
+    np.testing.assert_allclose([heat["whole"][pair] for pair in pairs], whole, atol=3e-5)
     public = joint_errors(encode(SCHEMA, TRUE), encode(SCHEMA, PUBLIC))
-    np.testing.assert_allclose([heat["public"][pair] for pair in pairs], public, rtol=1e-6)
+    np.testing.assert_allclose([heat["public"][pair] for pair in pairs], public, atol=3e-5)
     sex = np.array(TRUE["SEX"]), np.array(PUBLIC["SEX"])
-    assert heat["public"][1, 1] == pytest.approx(2 * abs((sex[0] == 1).mean() - (sex[1] == 1).mean()), rel=1e-5)
+    assert heat["public"][1, 1] == pytest.approx(2 * abs((sex[0] == 1).mean() - (sex[1] == 1).mean()), abs=3e-5)
 
 
 def test_worst_pairs_and_places_are_the_worst(data):
@@ -87,9 +87,9 @@ def test_worst_pairs_and_places_are_the_worst(data):
     index = {name: k for k, name in enumerate(COLUMNS)}
     found = [pair["places"] for pair in data["worst_pairs"]]
     largest = sorted((places[pair] for pair in combinations(range(len(COLUMNS)), 2)), reverse=True)[:10]
-    np.testing.assert_allclose(found, largest, rtol=1e-6)
+    np.testing.assert_allclose(found, largest, atol=3e-5)
     first = data["worst_pairs"][0]
-    assert places[index[first["first"]], index[first["second"]]] == pytest.approx(first["places"], rel=1e-6)
+    assert places[index[first["first"]], index[first["second"]]] == pytest.approx(first["places"], abs=3e-5)
     assert set(first) == {"first", "second", "places", "whole", "public"}
     worst = data["worst_places"]
     assert [place["score"] for place in worst] == sorted((place["score"] for place in worst), reverse=True)

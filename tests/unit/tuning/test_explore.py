@@ -1,6 +1,7 @@
 """Several budgets at once: the plans are those of single rehearsals, all that is shown of them is true, the elbow."""
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,10 +13,9 @@ from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.examples import census_like
-from prade.reporting.html import packed
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort
-from prade.tuning.explore import elbow, listed
+from prade.tuning.explore import elbow
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.tune import ANOTHER_BUDGET, Tuner
@@ -49,10 +49,10 @@ def rehearsal(data):
 def test_the_errors_are_those_of_separate_rehearsals_with_fresh_noise(explored, rehearsal):
     """The stand-ins, layouts and covariances of one rehearsal served all budgets: a rehearsal of its own agrees."""
     assert [plan.budget for plan in explored.plans] == [Budget.pure(each) for each in BUDGETS]
-    starts = [each.tuned.trials[0].what == ANOTHER_BUDGET for each in explored.rehearsed]
+    starts = [each.trials[0].what == ANOTHER_BUDGET for each in explored.tuned]
     assert starts == [True, False, True]  # the middle budget is searched first, and its neighbours start from it
     public = np.mean([rehearsal.public_errors(k).mean() for k in (0, 1)])
-    for each in (each.tuned for each in explored.rehearsed):
+    for each in explored.tuned:
         draws = [int(trial.what.split()[0]) for trial in each.trials if trial.what.endswith("draws of noise")]
         seeds = range(FRESH, FRESH + max([1, *draws]))
         errors = [
@@ -107,9 +107,7 @@ def test_plans_are_saved_as_the_data_have_them(explored, tmp_path):
     for path, budget, plan in zip(paths, shown, explored.plans, strict=True):
         assert path.read_text() == budget["plan"]
         assert Plan.load(path) == plan
-        first, second = budget["command"].splitlines()
-        assert first.startswith("prade ledger open ")
-        assert second.startswith(f"prade measure {path} PRIVATE -o release-")
+        assert budget["command"].startswith(f"prade measure {path} PRIVATE -o release-")
 
 
 # ---------------------------------------------------------------------- the data of the page
@@ -118,20 +116,18 @@ def test_plans_are_saved_as_the_data_have_them(explored, tmp_path):
 def shape(value):
     """The structure of some data: names, and the structure of the first entry of a list."""
     if isinstance(value, dict):
-        return {name: shape(each) for name, each in value.items()} if "packed" not in value else "packed"
+        return {name: shape(each) for name, each in value.items()}
     return [shape(value[0])] if isinstance(value, list) and value else type(value).__name__
 
 
 def kinds(value):
     """Structures alike: whole numbers are numbers, and what may be missing is left open."""
     text = json.dumps(shape(value), sort_keys=True)
-    return text.replace('"int"', '"number"').replace('"float"', '"number"')
+    return re.sub('"(int|float|NoneType)"', '"number"', text)
 
 
 def test_the_data_have_the_structure_that_the_page_is_made_for(explored):
-    assert listed(np.array([[0.5, np.nan]])) == [[0.5, None]]
-    mine = explored.to_dict(array=lambda values: packed(values, unit=1, type="f32"))
-    page = rehearsals.explored()
+    mine, page = explored.to_dict(), rehearsals.explored()
     for data in (mine, page):
         data["caveats"] = ["text"]
         data["recommended"] = 0
@@ -148,8 +144,8 @@ def test_the_data_have_the_structure_that_the_page_is_made_for(explored):
 
 def test_the_last_levels_error_is_the_expected_one_and_a_budget_helps_at_every_level(explored):
     few, _, many = levels = [budget["by_level"] for budget in explored.to_dict()["budgets"]]
-    for each, of_budget in zip(explored.rehearsed, levels, strict=True):
-        expected = each.tuned.expected
+    for each, of_budget in zip(explored.tuned, levels, strict=True):
+        expected = each.expected
         assert [level["level"] for level in of_budget] == ["STATE", "STATE+PLACE"]
         assert [of_budget[-1][name] for name in ("error", "prior")] == [expected.error, expected.prior]
     assert all(one["error"] > other["error"] for one, other in zip(few, many, strict=True))
@@ -163,7 +159,7 @@ def test_places_that_chose_nothing_are_shown_where_there_are_enough(data):
     rehearsal = Rehearsal.of(Public.of(schema, many.public.select(COLUMNS), LEVELS), groups, LEVELS, threads=1)
     closer = CloserLook(rehearsal, (("STATE",), ("STATE", "PLACE")))
     assert rehearsal.apart
-    assert all(place.group in rehearsal.kept_back(place.stand_in) for place in closer.places)
+    assert all(group in rehearsal.kept_back(stand_in) for stand_in, group in closer.places)
 
 
 # ---------------------------------------------------------------------- the elbow

@@ -8,12 +8,6 @@ CHOSEN.column = Math.max(0, D.columns.findIndex((column) => !D.budgets[CHOSEN.bu
 const nameOf = (column) => column.title || column.name;
 const budgetWords = (budget) => `${D.symbol} = ${budget.epsilon}`;
 
-const unpacked = new Map();
-function once(entry) {
-  if (!unpacked.has(entry)) unpacked.set(entry, unpack(entry));
-  return unpacked.get(entry);
-}
-
 // ---------------------------------------------------------------- the budget
 
 function tile(title, value, of, tone = "plain") {
@@ -53,8 +47,6 @@ function showMeasured(budget) {
   $("unmeasured").replaceChildren();
   for (const name of left) make($("unmeasured"), "li", {}, name);
   $("unmeasured-note").textContent = left.length ? "Their shape within a group is inferred from the public table and from the columns that are measured." : "Every column is measured.";
-  $("too-small").textContent = budget.too_small.words;
-  $("risk").textContent = budget.risk.words;
 }
 
 function showRun(budget) {
@@ -113,17 +105,12 @@ function showColumns(budget) {
   });
 }
 
-async function pairsOf(budget) {
-  const [errors, prior] = await Promise.all([once(budget.pair_errors), once(D.pair_prior)]);
-  const number = D.columns.length;
-  const pairs = [];
-  for (let first = 0; first < number; first++) {
-    for (let second = first + 1; second < number; second++) {
-      const at = first * number + second;
-      if (absent(errors[at]) || absent(prior[at])) continue;
-      pairs.push({ first, second, firstName: nameOf(D.columns[first]), secondName: nameOf(D.columns[second]), error: errors[at], prior: prior[at], left: errors[at] / prior[at] });
-    }
-  }
+function pairsOf({ pair_errors: errors }) {
+  const pairs = D.columns.flatMap((one, first) => D.columns.slice(first + 1).map((other, k) => {
+    const second = first + 1 + k;
+    const [error, prior] = [errors[first][second], D.pair_prior[first][second]];
+    return { first, second, firstName: nameOf(one), secondName: nameOf(other), error, prior, left: error / prior };
+  }));
   return pairs.sort((a, b) => b.error - a.error);
 }
 
@@ -133,9 +120,8 @@ const SHADES = {
   left: { key: "left", title: "Share of the public table's error that is left", format: ".0%" },
 };
 
-async function showPairs(budget) {
-  const pairs = await pairsOf(budget);
-  if (budget !== D.budgets[CHOSEN.budget]) return;
+function showPairs(budget) {
+  const pairs = pairsOf(budget);
   const shade = SHADES[$("shade").value];
   // One scale for all budgets, so that shades can be compared while the slider moves.
   const most = shade.key === "left" ? 1 : Math.max(...pairs.map((pair) => pair.prior));
@@ -159,21 +145,20 @@ async function showPairs(budget) {
 // ---------------------------------------------------------------- a place's tables
 
 // The shares of a place's column, for each budget.
-async function sharesOf(place, column) {
-  const { truth, public: known, budgets } = D.tables[place];
-  return Promise.all(budgets.map(async (budget) => {
-    const found = Object.entries({ truth, public: known, ...budget }).map(async ([key, entry]) => [key, (await once(entry)).subarray(STARTS[column], STARTS[column + 1])]);
-    return Object.fromEntries(await Promise.all(found));
-  }));
+function sharesOf(place, column) {
+  const { truth, public: known } = D.places[place];
+  return D.budgets.map(({ tables }) => {
+    const cut = ([key, shares]) => [key, shares.slice(STARTS[column], STARTS[column + 1])];
+    return Object.fromEntries(Object.entries({ truth, public: known, ...tables[place] }).map(cut));
+  });
 }
 
-async function showShares() {
+function showShares() {
   const { budget, place, column } = CHOSEN;
   const { name, labels, unit, description } = D.columns[column];
-  const all = await sharesOf(place, column);
-  if (budget !== CHOSEN.budget || place !== CHOSEN.place || column !== CHOSEN.column) return;
+  const all = sharesOf(place, column);
   const [shares, domain] = [all[budget], sharesDomain(all)];
-  const outside = shares.noisy.filter((share) => share < domain[0] || share > domain[1]).length;
+  const outside = shares.noisy.filter((share) => !absent(share) && (share < domain[0] || share > domain[1])).length;
   const title = `${nameOf(D.columns[column])} in ${D.places[place].label}, a public stand-in, ${budgetWords(D.budgets[budget])}`;
   chart($("shares"), (width) => sharesSpec(labels, shares, domain, width), { title, csv: sharesNumbers(labels, shares) });
   $("column-note").textContent = [

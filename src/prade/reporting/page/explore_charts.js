@@ -95,10 +95,9 @@ function sharesSpec(labels, shares, domain, width) {
 }
 
 function sharesNumbers(labels, shares) {
-  const at = (key, cell) => (absent(shares[key][cell]) ? null : shares[key][cell]);
   return {
     heads: ["value", "stand-in's true share", "public table alone", "noisy answer", "estimate", "standard error", "synthetic rows"],
-    rows: labels.map((label, cell) => [label, ...["truth", "public", "noisy", "estimate", "sd", "synthetic"].map((key) => at(key, cell))]),
+    rows: labels.map((label, cell) => [label, ...["truth", "public", "noisy", "estimate", "sd", "synthetic"].map((key) => shares[key][cell])]),
   };
 }
 

@@ -3,7 +3,6 @@
 const KINDS = {
   u16: [Uint16Array, 65535],
   i32: [Int32Array, 2147483647],
-  f32: [Float32Array, NaN],
 };
 
 // The values of a packed array, all in one list row by row, with NaN where there is none.
