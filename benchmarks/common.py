@@ -14,7 +14,6 @@ import numpy as np
 from prade import Schema, Workload
 from prade.data.public.joint import Coded, Prior, encode
 from prade.data.read.tables import read_table
-from prade.estimating.layout import Layout
 from prade.release.release import Measurement
 from results import keep
 
@@ -87,11 +86,6 @@ def random_rows(rows: int, sizes: Sequence[int], seed: int) -> tuple[Schema, Pri
         value = np.where(generator.random(rows) < 0.5, hidden, generator.random(rows))
         codes[f"c{k}"] = np.minimum(value * size, size - 1).astype(np.uint8)
     return schema, Prior(schema, codes, np.ones(rows))
-
-
-def layout_of(prior: Prior, workload: Workload, threads: int) -> Layout:
-    """A layout with this many threads."""
-    return Layout(prior, workload, threads=threads)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -12,11 +12,13 @@ import time
 
 import numpy as np
 
-from common import acs_groups, acs_prior, layout_of, need_data, noisy, one_way, report, table
+from common import acs_groups, acs_prior, need_data, noisy, one_way, report, table
 from prade import Workload
+from prade.core.execution import several
 from prade.data.public.joint import Prior
-from prade.estimating.base import check, fit_many
+from prade.estimating.base import check
 from prade.estimating.dual import Dual
+from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP, prior_worth
 
 
@@ -69,7 +71,7 @@ def main() -> None:
     schema, prior = acs_prior()
     groups = acs_groups(schema)
     workload = one_way(schema)
-    layout = layout_of(prior, workload, 1)
+    layout = Layout(prior, workload)
     estimator = MAP(tolerance=1e-3)
     estimator.fit(prior, noisy(workload, groups[0], 1.0, 0), len(groups[0]), layout=layout)  # compile
     rows, figures = [], {}
@@ -77,7 +79,7 @@ def main() -> None:
         work = [(noisy(workload, group, epsilon, seed), float(len(group))) for seed, group in enumerate(groups)]
         started = time.perf_counter()
         gaps, passes, statuses = [], [], []
-        for estimate in fit_many(estimator, prior, work, layout=layout, threads=options.threads):
+        for estimate in several(lambda group: estimator.fit(prior, *group, layout=layout), work, options.threads):
             gaps.append(estimate.report.gap / estimate.report.objective)
             passes.append(estimate.report.trace[-1].passes)
             statuses.append(estimate.status.value)

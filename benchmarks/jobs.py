@@ -145,7 +145,7 @@ class Job:
         plan = Algorithm2(projection=projection).plan(self.task(epsilon), self.rows)
         with tempfile.TemporaryDirectory() as folder:
             release = self.release(plan, Path(folder))
-            return self.score(*Algorithm2(projection=projection).rows(release, self.rows, seed, threads=THREADS))
+            return self.score(*Algorithm2(projection=projection).rows(release, self.rows, seed))
 
     def release(self, plan: Plan, folder: Path) -> Release:
         ledger = Ledger(folder / "ledger")

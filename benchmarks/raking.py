@@ -14,9 +14,10 @@ import warnings
 
 import numpy as np
 
-from common import acs_groups, acs_prior, layout_of, need_data, noisy, one_way, report, table
+from common import acs_groups, acs_prior, need_data, noisy, one_way, report, table
 from prade import Workload
 from prade.data.public.joint import Coded, Prior
+from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
 
 LEVELS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
@@ -106,12 +107,12 @@ def with_ipfn(prior: Prior, workload: Workload, answers: list[np.ndarray], limit
     return seen
 
 
-def with_prade(prior: Prior, workload: Workload, group: Coded, threads: int) -> tuple[list[tuple[float, ...]], float]:
+def with_prade(prior: Prior, workload: Workload, group: Coded) -> tuple[list[tuple[float, ...]], float]:
     """(seconds, L1, KL) after each step, from an untouched prior: laying out the rows is in the time."""
     exact = noisy(workload, group, None, 0)
     MAP(n0=1.0, max_steps=4).fit(prior, exact, len(group))  # compile
     started = time.perf_counter()
-    layout = layout_of(prior, workload, threads)
+    layout = Layout(prior, workload)
     set_up = time.perf_counter() - started
     steps = []
     for limit in (1e-0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-6):
@@ -126,7 +127,7 @@ def with_prade(prior: Prior, workload: Workload, group: Coded, threads: int) -> 
 
 def every_sixth(prior: Prior, workload: Workload, groups: list[Coded]) -> str:
     """How raking to 1e-6 ends, and when, over many PUMAs."""
-    layout = layout_of(prior, workload, 2)
+    layout = Layout(prior, workload)
     times: dict[str, list[float]] = {}
     for group in groups[::6]:
         exact = noisy(workload, group, None, 0)
@@ -153,7 +154,7 @@ def main() -> None:
     group = groups[options.puma]
     answers = workload.answer(group)
     systems: dict[str, list[tuple[float, ...]]] = {}
-    systems["prade"], set_up = with_prade(prior, workload, group, threads=2)
+    systems["prade"], set_up = with_prade(prior, workload, group)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, run in (("mbi 2.0, adam(0.1)", with_mbi), ("ipfn", with_ipfn)):
@@ -176,7 +177,7 @@ def main() -> None:
     ends = "; ".join(f"{n}: L1 {s[-1][1]:.1e}, KL {s[-1][2]:.4f} after {s[-1][0]:.1f} s" for n, s in systems.items())
     text = (
         f"Raking {len(prior):,} distinct rows to 36 one-way tables of PUMA number {options.puma} "
-        f"({len(group):,} persons), two threads. prade's times include {set_up:.2f} s for the layout of the rows, "
+        f"({len(group):,} persons). prade's times include {set_up:.2f} s for the layout of the rows, "
         "which later groups share. Time to reach an L1 error (summed over the 36 tables):\n\n"
         + table(["L1 error", *systems], rows)
         + f"\n\nWhere each ended: {ends}.\n\n"

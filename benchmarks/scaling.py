@@ -6,7 +6,7 @@ import argparse
 
 import numpy as np
 
-from common import OUT, ROOT, layout_of, random_rows, report, seconds, table
+from common import OUT, ROOT, random_rows, report, seconds, table
 from prade import Workload
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
@@ -27,7 +27,7 @@ def costs(rows: int, parts: int) -> tuple[float, float, float]:
         measurements.append(Measurement(part, np.round(counts), 10.0))
     repeat = 3 if rows < 5_000_000 else 1
     made: list[Layout] = []
-    laying = seconds(lambda: made.append(layout_of(prior, workload, 1)), repeat)
+    laying = seconds(lambda: made.append(Layout(prior, workload)), repeat)
     layout = made[-1]
     a_pass = seconds(lambda: layout.evaluate(np.zeros(layout.n_cells)), repeat)
     fit = seconds(lambda: MAP(n0=200.0, tolerance=1e-3).fit(prior, measurements, persons, layout=layout), repeat)

@@ -161,7 +161,7 @@ def summary(found: dict[str, Score]) -> str:
 def synthetic_tables(published: Release, ours: Release, public: Public, seed: int) -> list[tuple[str, Synthetic]]:
     """What is compared: each a name, and coded rows with their groups."""
     return [
-        ("paper's system", Algorithm2().rows(published, public, seed, threads=2)),
+        ("paper's system", Algorithm2().rows(published, public, seed)),
         ("public table", prior_rows(published, public, seed)),
         ("prade", sample_groups(estimates_of(ours, public, execution=Execution(2)), seed, execution=Execution(2))),
     ]

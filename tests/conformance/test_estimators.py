@@ -5,7 +5,6 @@ import pytest
 
 from prade import DataError, EstimationError, Schema, Workload, WorkloadError
 from prade.data.public.joint import Prior
-from prade.estimating.base import fit_many
 from prade.estimating.estimate import Estimate, Report, Status
 from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE, TwoStage
@@ -31,7 +30,6 @@ ESTIMATORS = {
     "map-newton": MAP(n0=30.0, solver="newton"),
     "map-block": MAP(n0=30.0, solver="block"),
     "map-lbfgs": MAP(n0=30.0, solver="lbfgs"),
-    "map-squared": MAP(n0=30.0, loss="squared"),
     "map-auto": MAP(),
 }
 
@@ -155,7 +153,7 @@ def test_gap_and_objective(estimator, estimate, measurements):
     expected = n0 * report.kl
     for s, m in zip(masses, measurements, strict=True):
         r = TOTAL * s - m.counts
-        if m.law == "gaussian" or estimator.loss == "squared":
+        if m.law == "gaussian":
             expected += float((r**2 / (2 * m.variance)).sum())
         else:
             expected += float((np.abs(r) / m.scale).sum())
@@ -174,43 +172,6 @@ def test_same_result_with_a_layout_and_twice(estimator, estimate, prior, measure
     ):
         assert again.weights.tobytes() == estimate.weights.tobytes()
         assert settled(again.report) == settled(estimate.report)
-
-
-@pytest.fixture(scope="module")
-def wide() -> tuple[Prior, list[Measurement]]:
-    """Rows enough for three chunks (of 65,536), which is what threads share."""
-    schema = Schema.from_mbi({"a": 60, "b": 50, "c": 50})
-    generator = np.random.default_rng(12)
-    prior = Prior(schema, Prior.uniform(schema).codes, generator.exponential(size=150_000))
-    drifted = Prior(schema, prior.codes, prior.weights * np.exp(0.3 * generator.normal(size=60)[prior.codes["a"]]))
-    parts = [Marginal.of(schema, [name]) for name in "abc"]
-    answers = Workload(schema, parts).answer(drifted)
-    noisy_counts = [5000 * s + generator.laplace(size=len(s)) for s in answers]
-    return prior, [Measurement(part, counts, 1.0) for part, counts in zip(parts, noisy_counts, strict=True)]
-
-
-def test_threads_change_no_bit(estimator, wide):
-    prior, measured = wide
-    workload = Workload(prior.schema, [m.part for m in measured])
-    one, two = (estimator.fit(prior, measured, 5000, layout=Layout(prior, workload, threads=t)) for t in (1, 2))
-    assert one.weights.tobytes() == two.weights.tobytes()
-    assert settled(one.report) == settled(two.report)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_many_groups_are_the_same_as_one_by_one_in_order_and_an_error_comes_after_those_before_it(
-    estimator, prior, threads
-):
-    layout = Layout(prior, Workload(SCHEMA, PARTS))
-    groups = [(noisy(prior, seed), TOTAL + seed if seed < 3 else -1.0) for seed in range(5)]
-    estimates = fit_many(estimator, prior, (group for group in groups), layout=layout, threads=threads)
-    for measured, total in groups[:3]:
-        estimate, alone = next(estimates), estimator.fit(prior, measured, total, layout=layout)
-        assert estimate.report.total == total
-        assert estimate.weights.tobytes() == alone.weights.tobytes()
-        assert settled(estimate.report) == settled(alone.report)
-    with pytest.raises(EstimationError, match="total is -1"):
-        next(estimates)
 
 
 def of(part) -> list[Measurement]:
@@ -254,7 +215,6 @@ def test_what_cannot_be_fitted(estimator, prior, measurements, fit, words):
     ("make", "words"),
     [
         *((lambda n0=each: MAP(n0=n0), "n0 is .*positive number of rows") for each in (0, np.nan)),
-        (lambda: MAP(loss="absolute"), "loss is 'absolute'.*'noise' or 'squared'"),
         (lambda: MAP(solver="sgd"), "solver is 'sgd'.*'newton'.*'block'.*'lbfgs'"),
         *((lambda kind=kind: kind(tolerance=-1.0), "tolerance") for kind in (MAP, TwoStage)),
         *((lambda kind=kind: kind(max_steps=-1), "max_steps") for kind in (MAP, TwoStage)),

@@ -19,23 +19,21 @@ import tomli_w
 
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
-from prade import Schema, Workload
+from prade import Schema
 from prade.data.declare.display import labelled
 from prade.data.declare.groups import Groups
 from prade.data.public.decode import Decoder
-from prade.data.public.joint import Prior, encode, outside
+from prade.data.public.joint import encode, outside
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles
 from prade.data.read.coding import code_cells
 from prade.data.read.csv import CsvFormat
-from prade.estimating.estimate import Estimate
 from prade.estimating.levels.estimates import estimates_of, kept_estimates
-from prade.estimating.posterior_mode import MAP
 from prade.measuring.streams import csv_stream
 from prade.planning.plan import Plan
 from prade.planning.task import checked_targets, wanted_of
 from prade.release.derived_files import KEPT_ESTIMATES, recorded
-from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Measurement, Release, sealed_text
+from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
 from prade.reporting.outlines import outlines
 from prade.reporting.statements import budget_of, promise_of
 from worlds.releases import write_manifest
@@ -179,15 +177,6 @@ def estimates(world: World) -> Reader:
         return kept_estimates(own).answer("AGE >= 65 and SEX == 2", by="STATE")
 
     return Reader("estimates", mutate, read)
-
-
-def estimate(world: World) -> Reader:
-    schema = Schema.from_mbi({"age": 3, "sex": 2})
-    answer = Measurement(Workload.marginals(schema, ["sex"])[0], counts=[30, 70], scale=1.0)
-    MAP(n0=10).fit(Prior.uniform(schema), [answer], total=100).save(world.folder / "seed.parquet")
-    seeds, tables = [(world.folder / "seed.parquet").read_bytes()], [pq.read_table(world.folder / "seed.parquet")]
-    mutate = _mixed(seeds, lambda rng: mutators.parquet_of(tables, rng))
-    return _file(world, "estimate", "estimate.parquet", mutate, lambda path: Estimate.load(path).project(["sex"]))
 
 
 # ---------------------------------------------------------------------- readers of tables

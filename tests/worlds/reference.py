@@ -244,7 +244,7 @@ def kl(q, p):
     return float(np.sum(q[held] * np.log(q[held] / p[held])))
 
 
-def costs(case, n0, loss="noise"):
+def costs(case, n0):
     """Per query of MAP's objective over n0: (L1 price, quadratic price), infinite price for an exact answer."""
     linear, square = [], []
     for scale, law, part in zip(case.scales, case.laws, case.parts, strict=True):
@@ -252,7 +252,7 @@ def costs(case, n0, loss="noise"):
             if s == 0:
                 linear.append(np.inf)
                 square.append(0.0)
-            elif law == "gaussian" or loss == "squared":
+            elif law == "gaussian":
                 variance = s**2 if law == "gaussian" else 2 * s**2
                 linear.append(0.0)
                 square.append(case.total**2 / (2 * variance) / n0)
@@ -262,9 +262,9 @@ def costs(case, n0, loss="noise"):
     return np.array(linear), np.array(square)
 
 
-def map_objective(case, q, n0, loss="noise"):
+def map_objective(case, q, n0):
     """MAP's objective as the design writes it; exact answers cost nothing here, their misfit is looked at apart."""
-    linear, square = costs(case, n0, loss)
+    linear, square = costs(case, n0)
     r = np.abs(case.W @ q - case.y)
     soft = np.isfinite(linear)
     return n0 * (kl(q, case.p) + float(linear[soft] @ r[soft] + square @ r**2))
@@ -370,9 +370,9 @@ def conic_least_kl(p, A_eq, b_eq, W, y, linear, square, free=None):
     return float(solution.obj_val), np.maximum(x[:n], 0.0)
 
 
-def oracle_map(case, n0, loss="noise"):
+def oracle_map(case, n0):
     """The optimum of MAP's objective, or None when the exact answers cannot all hold. Returns (objective, q)."""
-    linear, square = costs(case, n0, loss)
+    linear, square = costs(case, n0)
     rigid = np.isinf(linear)
     held = case.p > 0
     W, y = case.W, case.y

@@ -111,13 +111,13 @@ class Algorithm2:
         chosen = self.workloads(public) if workloads is None else workloads
         return Plan.of(task, [Level(by, Ask(asked, 1), total=1) for by, asked in zip(both, chosen, strict=True)])
 
-    def estimates(self, release: Release, public: Public, seed: int, *, threads: int = 1) -> Iterator[Estimated]:
+    def estimates(self, release: Release, public: Public, seed: int) -> Iterator[Estimated]:
         """The last level's groups, in order.
 
         Counts are divided by the noisy number of rows. The paper does not say what to do with a number below 1; here
         counts are then divided by 1, so the shares may add up to more than 1, which IDE's projection corrects. `seed`
-        determines the random order of IDE's steps; `threads` do not change the result. A group whose answers concern
-        no public row keeps its parent's distribution.
+        determines the random order of IDE's steps. A group whose answers concern no public row keeps its parent's
+        distribution.
         """
         if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
             raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
@@ -125,20 +125,20 @@ class Algorithm2:
         above = [public.prior]
         parent_of = np.zeros(len(groupings[0]), np.int64)
         for level, grouping in enumerate(groupings[:-1]):
-            estimates = [each.estimate for each in _level(release, level, above, parent_of, ide, threads)]
+            estimates = [each.estimate for each in _level(release, level, above, parent_of, ide)]
             above = [Prior(each.schema, each.codes, each.weights) for each in estimates]
             below = groupings[level + 1]
             parent_of = np.zeros(len(below), np.int64)
             parent_of[below.number] = grouping.number
-        yield from _level(release, len(groupings) - 1, above, parent_of, ide, threads)
+        yield from _level(release, len(groupings) - 1, above, parent_of, ide)
 
-    def rows(self, release: Release, public: Public, seed: int, *, threads: int = 1) -> tuple[Coded, Ints]:
+    def rows(self, release: Release, public: Public, seed: int) -> tuple[Coded, Ints]:
         """The synthetic table, coded, and for each row the number of its group at the last level.
 
         A group gets its noisy number of rows, rounded, or none if that is not positive. They are drawn from its
-        estimate independently. The result depends on the arguments only, not on `threads`.
+        estimate independently.
         """
-        drawn = [each for _, each in self._drawn(release, public, seed, threads)]
+        drawn = [each for _, each in self._drawn(release, public, seed)]
         numbers = np.concatenate(drawn)
         coded = Coded(public.prior.schema, {name: code[numbers] for name, code in public.prior.codes.items()})
         return coded, np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
@@ -149,16 +149,16 @@ class Algorithm2:
         """Write the synthetic rows to the release's folder, with values of public rows; the file names the method."""
         public, groups = table.rows(release.plan.schema, release.plan.groups), len(release.plan.groupings[-1])
         drawn = []
-        for group, numbers in self._drawn(release, public, seed, execution.threads):
+        for group, numbers in self._drawn(release, public, seed):
             drawn.append(numbers)
             execution.tell("sampling", group + 1, groups)
         sizes = np.array([len(each) for each in drawn])
         made = TableOfRows(release.plan, public, sizes, table, seed, method="Algorithm 2")
         return write_batches(release, made, [Batch(0, np.arange(groups), sizes, np.concatenate(drawn))])
 
-    def _drawn(self, release: Release, public: Public, seed: int, threads: int) -> Iterator[tuple[int, Ints]]:
+    def _drawn(self, release: Release, public: Public, seed: int) -> Iterator[tuple[int, Ints]]:
         """The numbers of the public rows drawn for each group."""
-        for each in self.estimates(release, public, seed, threads=threads):
+        for each in self.estimates(release, public, seed):
             generator = np.random.default_rng([seed, len(release.plan.levels), each.group])  # not one of IDE's streams
             yield each.group, generator.choice(len(public), max(round(each.total), 0), p=each.estimate.weights)
 
@@ -174,9 +174,7 @@ def asked_totals(release: Release, level: int) -> Floats:
     )
 
 
-def _level(
-    release: Release, level: int, above: Sequence[Prior], parent_of: Ints, ide: IDE, threads: int
-) -> Iterator[Estimated]:
+def _level(release: Release, level: int, above: Sequence[Prior], parent_of: Ints, ide: IDE) -> Iterator[Estimated]:
     """IDE for each group of a level, starting from its parent's distribution, with a separate order of steps."""
     totals = asked_totals(release, level)
     measured = [release.measurements(level, group) for group in range(len(totals))]
@@ -185,7 +183,7 @@ def _level(
             f"level {release.plan.levels[level].name} has no measured parts: make the plan with Algorithm2().plan"
         )
     workload = Workload(release.plan.schema, [measurement.part for measurement in measured[0]])
-    layout = Layout(above[0], workload, threads=threads)
+    layout = Layout(above[0], workload)
     layouts = [layout.reweighted(prior) for prior in above]
     for group, total in enumerate(totals):
         parent = parent_of[group]

@@ -8,7 +8,6 @@ from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from prade.data.public.joint import Prior as Prior
-    from prade.estimating.base import fit_many as fit_many
     from prade.estimating.estimate import Estimate as Estimate
     from prade.estimating.layout import Layout as Layout
     from prade.estimating.levels.estimates import Estimates as Estimates

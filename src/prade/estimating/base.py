@@ -1,9 +1,9 @@
-"""What all estimators share: checked input, the report, and many groups at once."""
+"""What all estimators share: checked input, the climb and its report, and the least radius of the exact problem."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
-from prade.core.execution import several, single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.data.public.joint import Joint, Prior
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
@@ -77,9 +77,6 @@ def check(
     """Refuse input that no estimator can work with, before any work."""
     if not measurements:
         raise EstimationError("no measurements: give at least one noisy answer, or use the prior itself")
-    for measurement in measurements:
-        if not isinstance(measurement, Measurement):
-            raise EstimationError(f"expected a Measurement(part, counts, scale), got a {type(measurement).__name__}")
     if not isinstance(total, (int, float, np.number)) or not np.isfinite(total) or total <= 0:
         raise EstimationError(f"total is {total!r}: give a positive number; a noisy one below 1 should be raised to 1")
     parts = [m.part for m in measurements]
@@ -130,25 +127,24 @@ def _corner(dual: Dual, passes: float) -> State:
     return state_at(dual, smallest_radius(dual.layout, dual.y, cost / largest).prices * largest, passes)
 
 
-def hopeless(answers: Answers, name: str, settings: dict[str, float | str]) -> Estimate:
+def hopeless(estimator: Any, answers: Answers) -> Estimate:
     """The prior itself, with a report that says why."""
     prior, parts = answers.layout.prior, answers.fits(answers.layout.start.masses)
-    trace = (TraceRow(0, 0.0, 0.0, 0.0, 0.0),)
-    report = Report(name, Status.HOPELESS, answers.total, 0.0, 0.0, 0.0, parts, trace, settings)
+    trace, name = (TraceRow(0, 0.0, 0.0, 0.0, 0.0),), type(estimator).__name__
+    report = Report(name, Status.HOPELESS, answers.total, 0.0, 0.0, 0.0, parts, trace, settings_of(estimator))
     return Estimate(prior.schema, prior.codes, report, weights=prior.weights)
 
 
 def solve(
+    estimator: Any,
     answers: Answers,
     dual: Dual,
     solver: Solver,
     tolerance: Tolerance,
     *,
-    name: str,
-    scale: float,
-    max_steps: int,
-    settings: dict[str, float | str],
+    scale: float = 1.0,
     certificate: dict[str, float] | None = None,
+    **chosen: float,
 ) -> Estimate:
     """Climb a dual and report. `scale` turns its objective (in units of KL) into the estimator's own."""
     trace: list[TraceRow] = []
@@ -157,6 +153,7 @@ def solve(
         c = state.certificate
         trace.append(TraceRow(len(trace), state.passes, scale * c.objective, scale * c.gap, c.kl))
 
+    max_steps = estimator.max_steps
     with single_threaded_blas():
         state, reason = climb(dual, solver, tolerance, max_steps=min(max_steps, PATIENCE), watch=watch)
         unsettled = reason in ("exhausted", "stalled")
@@ -170,7 +167,7 @@ def solve(
             state, reason = climb(dual, solver, tolerance, max_steps=max_steps - PATIENCE, start=state, watch=watch)
     reached = state.certificate
     report = Report(
-        estimator=name,
+        estimator=type(estimator).__name__,
         status=Status(reason),
         total=answers.total,
         kl=reached.kl,
@@ -178,27 +175,11 @@ def solve(
         gap=scale * reached.gap,
         parts=answers.fits(state.tilted.masses),
         trace=tuple(trace),
-        settings=settings,
+        settings=settings_of(estimator, **chosen, solver=type(solver).__name__),
         certificate={"dual": scale * reached.value, "misfit": reached.misfit, **(certificate or {})},
     )
     prior = answers.layout.prior
     return Estimate(prior.schema, prior.codes, report, layout=dual.layout, multipliers=state.multipliers)
-
-
-def fit_many(
-    estimator: Estimator,
-    prior: Prior,
-    groups: Iterable[tuple[Sequence[Measurement], float]],
-    *,
-    layout: Layout,
-    threads: int = 1,
-) -> Iterator[Estimate]:
-    """Estimates of many groups with one prior and one workload, in their order, several at a time.
-
-    Work is never more than a few groups ahead: memory does not grow with the number of groups, if you do not keep the
-    estimates.
-    """
-    return several(lambda group: estimator.fit(prior, *group, layout=layout), groups, threads)
 
 
 # ---------------------------------------------------------------------- stage 1 of the exact problem: the least radius

@@ -1,31 +1,22 @@
-"""What an estimator returns: a distribution with its certificates, and its file."""
+"""What an estimator returns: a distribution with its certificates."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
-from prade.core.compiled import systematic
-from prade.core.errors import DataError, EstimationError
 from prade.data.public.joint import Codes, Joint
-from prade.data.read.files import WEIGHT_FIELD
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
-    from prade.data.public.joint import Coded
     from prade.estimating.layout import Layout
-
-
-FILE_FORMAT = 1
 
 
 class Status(enum.Enum):
@@ -149,64 +140,3 @@ class Estimate(Joint):
     def status(self) -> Status:
         """Why the estimator stopped."""
         return self.report.status
-
-    def sample(self, n: int, seed: int) -> Coded:
-        """n rows drawn systematically, in random order: each occurs n times its mass, to within one."""
-        from prade.data.public.joint import Coded
-
-        for name, value in (("n", n), ("seed", seed)):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
-                raise EstimationError(f"{name} is {value!r}: give a whole number, 0 or more")
-        generator = np.random.default_rng(seed)
-        rows = systematic(self.weights, n, generator.random())
-        generator.shuffle(rows)
-        return Coded(self.schema, {name: code[rows] for name, code in self.codes.items()})
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a parquet file: the codes, the weights, and the schema and report as JSON in its metadata."""
-        import pyarrow as pa
-
-        from prade.data.read.files import write_with_header
-
-        if WEIGHT_FIELD in self.codes:
-            raise DataError(f"a column is named {WEIGHT_FIELD!r}, which the file needs for itself: rename it")
-        if not str(path).endswith(".parquet"):
-            raise DataError(f"{path} would be a parquet file: give a name that ends in .parquet")
-        report = {**asdict(self.report), "status": self.status.value}
-        header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": _plain(report)}
-        table = pa.table({**self.codes, WEIGHT_FIELD: self.weights})
-        write_with_header(table, header, path)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Estimate:
-        """Read what `save` wrote."""
-        from prade.core.documents import structured
-        from prade.data.declare.schema import Schema
-        from prade.data.public.joint import Coded
-        from prade.data.read.files import damage_reported, floats, read_header, whole_numbers
-        from prade.data.read.tables import read_table
-
-        table = read_table(path)
-        with damage_reported(path, "a saved estimate", "give a file that Estimate.save wrote"):
-            header = read_header(table, _Header, path, FILE_FORMAT)
-            names, weights = [name for name in table.column_names if name != WEIGHT_FIELD], floats(table, WEIGHT_FIELD)
-            codes = {name: whole_numbers(table, name) for name in names}
-            checked = Coded(Schema.from_toml(header.schema), codes, weights)
-            report = structured(header.report, Report, strict=False)
-            return cls(checked.schema, checked.codes, report, weights=weights)
-
-
-def _plain(value: Any) -> Any:
-    """The value for JSON, which has no infinity and no NaN: such numbers become text ("inf", "nan")."""
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
-
-
-class _Header(msgspec.Struct):
-    schema: str
-    report: dict[str, Any]

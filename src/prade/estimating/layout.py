@@ -10,7 +10,6 @@ Two exact savings, made once for a support and a workload and shared by all grou
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from operator import is_
@@ -52,14 +51,11 @@ class Layout:
         prior: Joint,
         workload: Workload,
         *,
-        threads: int = 1,
         collapse: bool = True,
         largest_bundle: int = LARGEST_BUNDLE,
     ) -> None:
         if len(prior) == 0 or len(workload) == 0:
             raise EstimationError("the prior has no rows, or the workload no parts: give at least one of both")
-        if threads < 1:
-            raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
         load()
         cells = [part.cells(prior.schema, prior.codes) for part in workload]
         kind, base = None, prior.weights
@@ -73,7 +69,7 @@ class Layout:
         self.workload = workload
         self.kind = kind  # which collapsed row each row of the prior went into; None where none was merged
         self.bundles = Bundles.of(cells, [part.n_cells for part in workload], largest_bundle)
-        self.chunks = Chunks(self.rows, threads)
+        self.chunks = chunks_of(self.rows)
         self._starts, self._samples = Latest[Floats, Tilted](np.array_equal), Latest[Tilted, Layout](is_)
         self._evaluated: tuple[Floats, Tilted] | None = None  # what was evaluated last: it is often asked for again
         self.part_start = np.concatenate([[0], np.cumsum([part.n_cells for part in workload])]).astype(np.int64)
@@ -120,7 +116,7 @@ class Layout:
             base=weights,
             kind=None,
             bundles=bundles,
-            chunks=Chunks(len(rows), self.chunks.threads),
+            chunks=chunks_of(len(rows)),
             _starts=Latest(np.array_equal),
             _samples=Latest(is_),
         )
@@ -186,18 +182,19 @@ class Layout:
         bundles, logits = self.bundles, self.bundles.logits(multipliers)
         weights = np.empty(self.rows)
         shifts = np.empty(-(-self.rows // kernels.TILE))
-
-        def task(i: int, a: int, b: int) -> tuple[float, float]:
-            return kernels.tilt(bundles.codes, bundles.start, logits, self.base, a, b, hist[i], weights, shifts)
-
-        totals, tops = np.array(self.chunks.run(task)).T
+        each = [
+            kernels.tilt(bundles.codes, bundles.start, logits, self.base, a, b, hist[i], weights, shifts)
+            for i, a, b in self.chunks
+        ]
+        totals, tops = np.array(each).T
         return totals, tops, weights, shifts
 
     def count(self, bundle: int, weights: Floats, hist: Floats) -> None:
         """Mass of each cell of a bundle; `hist` has a row per chunk."""
         hist[:] = 0.0
         code = self.bundles.codes[bundle]
-        self.chunks.run(lambda i, a, b: kernels.count(code, weights, a, b, hist[i]))
+        for i, a, b in self.chunks:
+            kernels.count(code, weights, a, b, hist[i])
 
     def scale_and_count(
         self, bundle: int, ratio: Floats, then: int, weights: Floats, hist: Floats, extra: Floats | None = None
@@ -205,14 +202,11 @@ class Layout:
         """weights *= ratio of their cell in a bundle (plus `extra`), and `count` for the bundle that comes next."""
         hist[:] = 0.0
         code, following = self.bundles.codes[bundle], self.bundles.codes[then]
-
-        def task(i: int, a: int, b: int) -> None:
+        for i, a, b in self.chunks:
             if extra is None:
                 kernels.scale_and_count(code, ratio, following, weights, a, b, hist[i])
             else:
                 kernels.scale_add_and_count(code, ratio, extra, following, weights, a, b, hist[i])
-
-        self.chunks.run(task)
 
     def expand(self, collapsed: Floats) -> Floats:
         """Weights of the prior's rows from weights of the collapsed rows, divided among them as in the prior."""
@@ -226,27 +220,11 @@ class Layout:
 _OF_MASSES = ("start", "few", "occupied", "reachable")  # what is worked out once from a layout's masses
 
 
-class Chunks:
-    """Ranges of rows for threads; they depend on the number of rows only, so that sums never depend on threads."""
-
-    def __init__(self, rows: int, threads: int) -> None:
-        tiles = -(-rows // (MOST_CHUNKS * kernels.TILE))
-        length = max(FEWEST_TILES, tiles) * kernels.TILE
-        self.ranges = [(first, min(first + length, rows)) for first in range(0, rows, length)]
-        self.threads = threads
-
-    def __len__(self) -> int:
-        return len(self.ranges)
-
-    def run(self, task: Callable[[int, int, int], Any]) -> list[Any]:
-        """task(chunk number, first row, last row) for all chunks."""
-        if self.threads == 1 or len(self) == 1:
-            return [task(i, first, last) for i, (first, last) in enumerate(self.ranges)]
-        return list(self._pool.map(lambda i: task(i, *self.ranges[i]), range(len(self))))
-
-    @cached_property
-    def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self.threads, thread_name_prefix="prade")
+def chunks_of(rows: int) -> list[tuple[int, int, int]]:
+    """Numbered ranges of rows whose sums are added up in order; the number of rows alone decides them."""
+    tiles = -(-rows // (MOST_CHUNKS * kernels.TILE))
+    length = max(FEWEST_TILES, tiles) * kernels.TILE
+    return [(i, first, min(first + length, rows)) for i, first in enumerate(range(0, rows, length))]
 
 
 # ---------------------------------------------------------------------- what groups share

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats, mass_per_cell
+from prade.core.arrays import Floats, mass_per_cell
 from prade.core.errors import EstimationError
 from prade.data.public.joint import Prior
 from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of, smallest_radius, solve
@@ -78,7 +78,7 @@ class IDE:
             # by cases 2 and 4, wherever the domain has a row
             answers = replace(answers, reachable=layout.masses_of(np.ones(layout.rows)) > 0)
         if answers.hopeless:
-            return hopeless(answers, "IDE", settings_of(self))
+            return hopeless(self, answers)
         visits = self.visits(layout)
         run = _Run(answers, nearest_l1 if self.projection == "least-kl" else nearest_l2, prior.complete)
         trace: list[TraceRow] = []
@@ -195,7 +195,8 @@ class _Run:
             goal[:-1][inside] = self.project(y[inside], s[inside], covers=not possible[-1])
         goal[-1] = max(1.0 - goal[:-1].sum(), 0.0) if possible[-1] else 0.0
         self.largest_miss = max(self.largest_miss, float(np.abs(goal[:-1] - s).max(initial=0.0)))
-        scale, added = update(masses, goal, possible, counts)
+        scale = np.divide(goal, masses, out=np.zeros(number + 1), where=masses > 0)
+        added = np.where((masses > 0) | ~possible, 0.0, goal / np.maximum(counts, 1.0))
         log = np.log(np.where(scale > 0, scale, 1.0))
         self.multipliers[self.layout.part(k)] += log[:-1] - log[-1]
         return scale[cell], added[cell]
@@ -270,29 +271,6 @@ def _raised(z: Floats, reference: Floats) -> Floats:
     return np.asarray(np.maximum(z, chosen * reference))
 
 
-# ---------------------------------------------------------------------- the update function f of Definition 3.1
-
-# It gives the cells of one part the masses that its answer asks for. For a row in cell c, with current mass s_c, and
-# with the projected answer y_c as the goal:
-#
-#     q_j = p_j * y_c / s_c                       where the cell has mass         (cases 1 and 3)
-#     q_j = y_c / (number of rows in the cell)    where it has none, and may have (cases 2 and 4)
-#
-# The rows in no cell of the part are one more cell, with the mass that is left. By Theorem 1, no other distribution
-# with these masses is nearer to p in KL divergence.
-
-
-def update(masses: Floats, goal: Floats, possible: Flags, rows: Floats) -> tuple[Floats, Floats]:
-    """Scale and addition per cell: the weight of a row in cell c becomes weight * scale[c] + added[c].
-
-    `possible` marks the cells that a row of the domain can be in, and `rows` has their numbers of rows.
-    """
-    held = masses > 0
-    scale = np.divide(goal, masses, out=np.zeros(len(goal)), where=held)
-    added = np.where(held | ~possible, 0.0, goal / np.maximum(rows, 1.0))
-    return scale, added
-
-
 # ---------------------------------------------------------------------- the exact problem
 
 
@@ -335,7 +313,7 @@ class TwoStage:
         """The paper's optimum. Scales of the measurements are not used."""
         answers = check(prior, measurements, total, layout)
         if answers.hopeless:
-            return hopeless(answers, "TwoStage", settings_of(self))
+            return hopeless(self, answers)
         radius = smallest_radius(answers.layout, answers.y, np.ones(answers.layout.n_cells))
         slack = 1e-7
         face = answers.layout.restricted(radius.reduced <= slack)
@@ -345,20 +323,11 @@ class TwoStage:
         low, high = (np.where(face.reachable, bound, 0.0) for bound in (low, high))
         dual = Dual(face, answers.y, np.zeros(face.n_cells), low, high)
         tolerance = Tolerance(relative=self.tolerance, absolute=1e-10, misfit=1e-8)
-        solver = best_solver(dual, tolerance)
         return solve(
+            self,
             answers,
             dual,
-            solver,
+            best_solver(dual, tolerance),
             tolerance,
-            name="TwoStage",
-            scale=1.0,
-            max_steps=self.max_steps,
-            settings=settings_of(self, solver=type(solver).__name__),
-            certificate={
-                "radius": radius.upper,
-                "radius_lower": radius.lower,
-                "rounds": float(radius.rounds),
-                "rows_kept": float(np.count_nonzero(face.base)),
-            },
+            certificate={"radius": radius.upper, "radius_lower": radius.lower},
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from prade.core.errors import EstimationError
 from prade.data.public.joint import Prior
-from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of, solve
+from prade.estimating.base import Answers, check, check_limits, hopeless, solve
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate
 from prade.estimating.layout import Layout
@@ -26,10 +26,9 @@ class MAP:
                                 + sum_k (total^2 / 2 sigma_k^2) |W_k q - y_k|_2^2         (Gaussian)
 
     y_k are the noisy counts over `total`. `n0` is how many rows of the table the prior is worth: a number, or "auto"
-    (empirical Bayes, see `prior_worth`), which is multiplied by `trust`. `loss="squared"` uses the
-    second form, with the noise's variance, for Laplace answers too. Answers of scale 0 are met exactly. `limit` bounds
-    every noisy cell's multiplier: no answer may raise or lower the rows of its cell by more than a factor e^limit, as
-    an answer far from the prior would otherwise do, at the cost of all others (Huber's loss instead of the square).
+    (empirical Bayes, see `prior_worth`), which is multiplied by `trust`. Answers of scale 0 are met exactly. `limit`
+    bounds every noisy cell's multiplier: no answer may raise or lower the rows of its cell by more than a factor
+    e^limit (Huber's loss instead of the square).
 
     `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells, beyond that some sweeps of
     block ascent and then L-BFGS-B, or block ascent alone where the dual is not smooth. All climb the same dual and stop
@@ -49,7 +48,6 @@ class MAP:
     """
 
     n0: float | Literal["auto"] = "auto"
-    loss: Literal["noise", "squared"] = "noise"
     solver: Literal["auto", "newton", "block", "lbfgs"] = "auto"
     tolerance: float = 1e-4
     misfit: float = 1e-9
@@ -67,8 +65,6 @@ class MAP:
             raise EstimationError(f"trust is {self.trust!r}: give a positive number, such as 3")
         if self.limit is not None and not self.limit > 0:
             raise EstimationError(f"limit is {self.limit!r}: give a positive number, such as 5")
-        if self.loss not in ("noise", "squared"):
-            raise EstimationError(f"loss is {self.loss!r}, expected 'noise' or 'squared'")
         if self.solver not in ("auto", "newton", "block", "lbfgs"):
             raise EstimationError(f"solver is {self.solver!r}, expected 'auto', 'newton', 'block' or 'lbfgs'")
 
@@ -78,28 +74,18 @@ class MAP:
         """The posterior mode."""
         answers = check(prior, measurements, total, layout)
         if answers.hopeless:
-            return hopeless(answers, "MAP", settings_of(self))
+            return hopeless(self, answers)
         n0 = self.trust * prior_worth(answers) if self.n0 == "auto" else float(self.n0)
-        dual = self.problem(answers, n0)
-        tolerance = Tolerance(relative=self.tolerance, misfit=self.misfit)
+        dual, tolerance = self.problem(answers, n0), Tolerance(relative=self.tolerance, misfit=self.misfit)
         solvers: dict[str, Solver] = {"newton": Newton(), "block": BlockAscent(), "lbfgs": LBFGSB()}
         solver = best_solver(dual, tolerance) if self.solver == "auto" else solvers[self.solver]
-        return solve(
-            answers,
-            dual,
-            solver,
-            tolerance,
-            name="MAP",
-            scale=n0,
-            max_steps=self.max_steps,
-            settings=settings_of(self, n0=n0, solver=type(solver).__name__),
-        )
+        return solve(self, answers, dual, solver, tolerance, scale=n0, n0=n0)
 
     def problem(self, answers: Answers, n0: float) -> Dual:
         """The objective over n0: bounds total / (b n0) on Laplace multipliers, variances n0 sigma^2 / total^2."""
         total, sizes = answers.total, [len(m.counts) for m in answers.measurements]
         scale = np.concatenate([m.scale for m in answers.measurements])
-        squared = np.repeat([m.law.squared or self.loss == "squared" for m in answers.measurements], sizes)
+        squared = np.repeat([m.law.squared for m in answers.measurements], sizes)
         variance, noisy = np.concatenate([m.variance for m in answers.measurements]), scale > 0
         variance = np.where(noisy & squared, n0 * variance / total**2, 0.0)
         with np.errstate(divide="ignore"):

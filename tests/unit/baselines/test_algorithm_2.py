@@ -295,6 +295,6 @@ def test_the_reference_of_the_census_job(shared_data):
             true = np.bincount(cells, minlength=len(grouping) * part.n_cells).reshape(len(grouping), part.n_cells)
             counts.append(np.rint(true + rng.laplace(0, float(question.scale), true.shape)).astype(np.int64))
         answers.append(tuple(counts))
-    synthetic = Algorithm2().rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=1, threads=2)
+    synthetic = Algorithm2().rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=1)
     found = score((private, number), synthetic, schema, by, groups=groups, pairs="all")
     assert found.mean == pytest.approx(0.377, abs=0.02)
