@@ -67,12 +67,7 @@ class Answers:
 
 
 def check(
-    prior: Joint,
-    measurements: Sequence[Measurement],
-    total: float,
-    layout: Layout | None,
-    *,
-    collapse: bool = True,
+    prior: Joint, measurements: Sequence[Measurement], total: float, layout: Layout | None, *, collapse: bool = True
 ) -> Answers:
     """Refuse input that no estimator can work with, before any work."""
     if not measurements:
@@ -118,10 +113,7 @@ def _impossible(dual: Dual) -> bool:
 
 
 def _corner(dual: Dual, passes: float) -> State:
-    """Multipliers for misfits so expensive that KL hardly counts: the prices of a linear programme.
-
-    With almost no noise the dual is nearly piecewise linear, which is what a simplex method is made for.
-    """
+    """Multipliers for misfits so expensive that KL hardly counts: the prices of a linear programme."""
     _, cost = dual.box
     largest = float(cost.max())
     return state_at(dual, smallest_radius(dual.layout, dual.y, cost / largest).prices * largest, passes)
@@ -191,10 +183,7 @@ ROWS_PER_ROUND = 2_000
 
 @dataclass(frozen=True)
 class Radius:
-    """Stage 1: r* = min over distributions z of sum_i cost_i |(Wz - y)_i|, with its proof (the paper: all costs 1).
-
-    For any prices |lam_i| <= cost_i and any z, the sum is at least lam . y - max_j (W' lam)_j: `lower` is that bound.
-    """
+    """Stage 1: r* = min over distributions z of sum_i cost_i |(Wz - y)_i| >= lam . y - max_j (W' lam)_j = `lower`."""
 
     upper: float
     lower: float

@@ -77,14 +77,7 @@ def block_excess(
 
 @compiled
 def block_multipliers(
-    uncovered: float,
-    mass: Floats,
-    y: Floats,
-    variance: Floats,
-    old: Floats,
-    low: Floats,
-    high: Floats,
-    new: Floats,
+    uncovered: float, mass: Floats, y: Floats, variance: Floats, old: Floats, low: Floats, high: Floats, new: Floats
 ) -> None:
     """The exact maximum of the dual over one part's multipliers: one unknown, the logarithm of the normaliser Z.
 

@@ -186,11 +186,7 @@ class Quadratic:
 
 
 def _within(matrix: Floats, slope: Floats, low: Floats, high: Floats, guess: Floats) -> Floats:
-    """The maximum where bounds hold, from a first guess, or from 0 if that is better.
-
-    Coordinate sweeps find out which hold; a factorisation solves for the rest exactly; repeated until the projected
-    slope is small beside the slope at 0.
-    """
+    """From a first guess, or from 0: coordinate sweeps find which bounds hold, a factorisation solves for the rest."""
     from scipy.linalg import cho_factor, cho_solve
 
     def unblocked() -> float:

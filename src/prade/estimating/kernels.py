@@ -271,9 +271,8 @@ def second_moments(
 
 # ---------------------------------------------------------------------- bundles of parts
 
-# Parts whose cells occur in few combinations make a bundle: each row stores the combination that it has. A pass over
-# the rows then looks up one logit and adds to one mass per bundle instead of per part. On census columns 36 one-way
-# parts make about 8 bundles.
+# Parts whose cells occur in few combinations make a bundle: each row stores the combination that it has. On census
+# columns 36 one-way parts make about 8 bundles.
 
 
 LARGEST_BUNDLE = 2048  # cells; a bundle's logits and masses (8 bytes each) should stay in the first-level cache

@@ -1,10 +1,7 @@
 """A support and a workload in memory: collapsed rows, bundled parts, one fast evaluation.
 
-Two exact savings, made once for a support and a workload and shared by all groups:
-
-* *Collapse.* A row's multiplier depends on its cells alone, so rows that share all their cells move together: they
-  are merged, their prior masses added, and the estimate's mass is divided among them as in the prior.
-* *Bundles.* Parts whose cells occur in few combinations are stored as one code (`prade.estimating.kernels`).
+Rows that share all their cells move together: they are merged, their prior masses added, and the estimate's mass is
+divided among them as in the prior. Parts whose cells occur in few combinations are stored as one code.
 """
 
 from __future__ import annotations
@@ -47,12 +44,7 @@ class Layout:
     """
 
     def __init__(
-        self,
-        prior: Joint,
-        workload: Workload,
-        *,
-        collapse: bool = True,
-        largest_bundle: int = LARGEST_BUNDLE,
+        self, prior: Joint, workload: Workload, *, collapse: bool = True, largest_bundle: int = LARGEST_BUNDLE
     ) -> None:
         if len(prior) == 0 or len(workload) == 0:
             raise EstimationError("the prior has no rows, or the workload no parts: give at least one of both")
@@ -229,13 +221,8 @@ def chunks_of(rows: int) -> list[tuple[int, int, int]]:
 
 # ---------------------------------------------------------------------- what groups share
 
-# Groups with the same prior start from the same masses of cells, and from the same few rows. These are worked out
-# once, and found again by the prior's masses, which are compared in full: what is shared is what each group would work
-# out for itself, to the last bit.
-#
-# The few rows are a systematic sample, drawn as the rows of a curvature are (`Bundles.sampled`), so that every cell
-# with mass keeps some. A climb on these rows ends close to the optimum on all rows and takes a fraction of the time;
-# two or three passes over all rows are then enough, and their certificate is the one that counts.
+# Groups with the same prior start from the same masses of cells and from the same few rows, which are a systematic
+# sample (`Bundles.sampled`). A climb on these ends close to the optimum on all rows and takes a fraction of the time.
 
 
 Key = TypeVar("Key")

@@ -19,6 +19,7 @@ from prade.estimating.layout import Layout
 from prade.estimating.solvers import Tolerance, best_solver
 from prade.release.release import Measurement
 
+MET = 1e-9  # an answer that is missed by less is met
 ENOUGH_SWEEPS = 6  # before that, cycling cannot be told from slow convergence
 
 
@@ -33,8 +34,8 @@ class IDE:
         3. in no cell, uncovered mass u > 0:   q_j (1 - sum y) / u
         4. in no cell, u = 0:                  (1 - sum y) / number of uncovered domain cells
 
-    Cases 2 and 4 need the full domain (`Prior.on_full_domain`). On a support there is nowhere to put such mass: those
-    cells are unreachable, their mass goes to the reachable ones by the same projection, and the report says how much.
+    Cases 2 and 4 need the full domain (`Prior.on_full_domain`). On a support those cells are unreachable: their mass
+    goes to the reachable ones by the same projection, and the report says how much.
 
     `steps` is T (default: twice the number of parts). `order` is "random" as in the paper, "cyclic" as the authors did
     in practice (every part once per sweep, parts of a bundle together), or the parts' numbers. `projection` is
@@ -55,10 +56,9 @@ class IDE:
     order: Literal["random", "cyclic"] | Sequence[int] = "random"
     projection: Literal["least-kl", "euclidean"] = "least-kl"
     seed: int = 0
-    tolerance: float = 1e-9
 
     def __post_init__(self) -> None:
-        check_limits(self.steps or 0, tolerance=self.tolerance)
+        check_limits(self.steps or 0)
         if isinstance(self.order, str) and self.order not in ("random", "cyclic"):
             raise EstimationError(f"order is {self.order!r}, expected 'random', 'cyclic' or a list of part numbers")
         if self.projection not in ("least-kl", "euclidean"):
@@ -120,7 +120,7 @@ class IDE:
 
     def _status(self, answers: Answers, masses: Floats, run: _Run, sweeps: int) -> Status:
         wanted = np.where(answers.reachable, answers.y, 0.0)
-        if float(np.abs(masses - wanted).max()) <= self.tolerance:
+        if float(np.abs(masses - wanted).max()) <= MET:
             return Status.CONVERGED
         if sweeps < ENOUGH_SWEEPS:
             return Status.EXHAUSTED
@@ -128,7 +128,7 @@ class IDE:
         # contradict each other by the same amount for ever.
         every = [int(k) for members in answers.layout.bundles.parts for k in members]
         _, before, after = (run.sweep(every) for _ in range(3))
-        return Status.CYCLING if after > max(0.99 * before, self.tolerance) else Status.EXHAUSTED
+        return Status.CYCLING if after > max(0.99 * before, MET) else Status.EXHAUSTED
 
 
 class _Run:
@@ -208,11 +208,8 @@ class _Run:
 def nearest_l1(y: Floats, reference: Floats, *, covers: bool) -> Floats:
     """The L1-nearest z >= 0 to y with sum 1 (at most 1 if the part does not cover everything).
 
-    There are many such z: y = (0.7, 0.7) has (0.3, 0.7), (0.5, 0.5) and (0.7, 0.3) all at distance 0.4. With
-    y+ = max(y, 0) they are all z <= y+ when y+ sums to more than 1, all z >= y+ when it sums to less. Taken is the one
-    with the least KL divergence from `reference`, the current masses r:
-
-        min(y+, c r)  or  max(y+, c r),  with c such that the sum is 1.
+    Of the many such z, the one with the least KL divergence from `reference`, the current masses r: with
+    y+ = max(y, 0), min(y+, c r) where y+ sums to more than 1, or max(y+, c r), with c such that the sum is 1.
 
     >>> nearest_l1(np.array([0.7, 0.7]), np.array([0.9, 0.1]), covers=True)
     array([0.7, 0.3])
@@ -281,8 +278,7 @@ class TwoStage:
         stage 1   r* = min |Wz - y|_1             over distributions z on the support
         stage 2   min KL(q || p)  with  |Wq - y|_1 <= r*
 
-    The paper asks for Wq = y* with y* = Wz of a stage 1 optimum, but several y* are optimal; the radius is what stage 1
-    determines. By complementary slackness with the prices lam of *any* dual optimum of stage 1, the constraint is:
+    By complementary slackness with the prices lam of *any* dual optimum of stage 1, the constraint is:
 
         rows off the maximum of W' lam have no mass;    |lam_i| < 1:  (Wq)_i = y_i;
         lam_i = 1:  (Wq)_i <= y_i;                      lam_i = -1:  (Wq)_i >= y_i

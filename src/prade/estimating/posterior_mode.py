@@ -30,10 +30,9 @@ class MAP:
     bounds every noisy cell's multiplier: no answer may raise or lower the rows of its cell by more than a factor
     e^limit (Huber's loss instead of the square).
 
-    `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells, beyond that some sweeps of
-    block ascent and then L-BFGS-B, or block ascent alone where the dual is not smooth. All climb the same dual and stop
-    when the duality gap is below `tolerance` times the objective and exact answers are met to `misfit` (L1, as a share
-    of the total).
+    `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells. All climb one dual and
+    stop when the duality gap is below `tolerance` times the objective and exact answers are met to `misfit` (L1, as a
+    share of the total).
 
     >>> from prade import Schema, Workload
     >>> from prade.estimating.posterior_mode import MAP
@@ -107,13 +106,11 @@ def prior_worth(answers: Answers) -> float:
     """The largest n0 that the noisy answers do not contradict.
 
     n0 KL(q || p) is, to second order, the log density of a q whose cell masses vary by s (1 - s) / n0 around the
-    prior's s. The prior's errors are uneven, though: a few cells are far off, most are not. So the
-    answers are modelled with a long-tailed deviation of that variance, plus the noise by its own law:
+    prior's s. A few cells are far off, most are not, so the answers are modelled with a long-tailed deviation:
 
         y_i - s_i = Laplace(a_i) + noise_i,      2 a_i^2 = s_i (1 - s_i) / n0
 
-    The result is not the most likely n0 but the largest within `DOUBT` nats of it: where noise drowns the deviations
-    every large n0 fits as well, and the estimate stays the prior.
+    The result is the largest n0 within `DOUBT` nats of the most likely one.
     """
     s = answers.layout.start.masses
     used = (s > 0) & (s < 1)

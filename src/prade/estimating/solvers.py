@@ -1,10 +1,4 @@
-"""Ways to climb the dual, each a frozen value with a `step`; `climb` is the loop that they share.
-
-* `Newton`: a handful of passes over the rows; needs (number of reachable cells)^2 memory.
-* `BlockAscent`: no memory beyond the rows. It comes near quickly, and then creeps.
-* `LBFGSB`: scipy's bounded quasi-Newton method on the same dual. It starts slowly, and then converges.
-* `QuasiNewton`: some sweeps of block ascent, then L-BFGS-B: the choice for many noisy cells.
-"""
+"""Ways to climb the dual, each a frozen value with a `step`; `climb` is the loop that they share."""
 
 from __future__ import annotations
 
@@ -101,7 +95,6 @@ ROUGHLY, FIRST_STEPS = Tolerance(relative=1e-2), 10
 class BlockAscent:
     """Sweeps of exact block steps: for one part, Z = u + sum_i clip(y_i Z, s_i e^(-lam_i - C), s_i e^(-lam_i + C)).
 
-    A sweep visits every part once; one fused pass scales rows by one bundle's ratios and counts them for the next.
     With C -> infinity this is Algorithm 1 in cyclic order. `sweeps` are done between two certificates. They often creep
     in one direction for long, so a step continues in it, twice as far each time, while the dual climbs and the gap
     falls.
@@ -151,9 +144,8 @@ class Newton:
     The curvature of log Z is the covariance of the cell indicators under q. It is estimated on a sample of rows (see
     `Bundles.covariance`), doubled when a short step gains less than hoped: a wrong curvature costs steps, never
     correctness, because gradient and certificate see all rows. Instead of a step that does not climb there are two
-    sweeps of block ascent, which bring q to where the model is good; so the first step is some sweeps, too, or, where
-    there are many rows and all answers are noisy, a climb on few of them (`prade.estimating.layout`). A curvature that
-    served well serves again: a pass takes less time than a new matrix and its factorisation.
+    sweeps of block ascent. The first step is some sweeps, too, or, where there are many rows and all answers are noisy,
+    a climb on few of them (`prade.estimating.layout`). A curvature that served well serves again.
     """
 
     sample: int = 8192
@@ -263,11 +255,7 @@ class LBFGSB:
 
 @dataclass(frozen=True)
 class QuasiNewton:
-    """Sweeps of block ascent as long as they come nearer quickly, L-BFGS-B from there.
-
-    On 253 pairs of census columns (23,000 cells, 26,000 rows), sweeps have left 2 % of the objective after 150 passes,
-    which take as long as 400 evaluations; L-BFGS-B alone gets there in 500.
-    """
+    """Sweeps of block ascent, which come near quickly and then creep; L-BFGS-B from there."""
 
     first: int = 10  # sweeps
     finish: LBFGSB = LBFGSB()
@@ -281,11 +269,7 @@ class QuasiNewton:
 
 
 def best_solver(dual: Dual, tolerance: Tolerance, most_cells: int = MOST_CELLS_FOR_NEWTON) -> Solver:
-    """Newton where its matrix of reachable cells is small enough.
-
-    Otherwise L-BFGS-B where all answers are noisy with a variance, which makes the dual smooth and strictly concave,
-    and block ascent where some are exact or have bounds alone.
-    """
+    """Newton where its matrix of reachable cells is small enough, L-BFGS-B where variances make the dual smooth."""
     if int(dual.layout.reachable.sum()) <= most_cells:
         return Newton()
     return QuasiNewton(finish=LBFGSB(good_enough=tolerance)) if (dual.variance > 0).all() else BlockAscent()

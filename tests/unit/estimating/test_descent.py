@@ -18,14 +18,7 @@ from worlds.plans import plan_of
 from worlds.releases import answered, counted
 from worlds.survey import PLACE, STATE
 
-SCHEMA = Schema(
-    [
-        STATE,
-        PLACE,
-        Column("A", "categorical", values=[0, 1, 2]),
-        Column("B", "categorical", values=[0, 1]),
-    ]
-)
+SCHEMA = Schema([STATE, PLACE, Column("A", "categorical", values=[0, 1, 2]), Column("B", "categorical", values=[0, 1])])
 A, B, AB = (Workload.marginals(SCHEMA, [columns]) for columns in (["A"], ["B"], ["A", "B"]))
 GROUPS = {"STATE": [1, 1, 1, 2], "PLACE": ["p", "q", "r", "p"]}  # unbalanced: three places and one
 

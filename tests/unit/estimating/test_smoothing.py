@@ -6,11 +6,7 @@ import pytest
 from prade.estimating.levels import smoothing as likely_spread
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.smoothing import Smoother, shared_part
-from prade.estimating.levels.totals import (
-    estimated_totals,
-    smooth_totals,
-    totals_variance,
-)
+from prade.estimating.levels.totals import estimated_totals, smooth_totals, totals_variance
 from prade.estimating.levels.variation import PublicVariation, VariationOfCells
 from prade.privacy.noise_law import SMALLEST_VARIANCE
 
