@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from prade import Budget
-from prade.diagnosis.diagnose import diagnosed
 from worlds.drift import PLACES, SIZES, World, moved
 
 WORLDS = [
@@ -34,13 +33,6 @@ def test_few_families_have_a_false_alarm_or_a_wrong_bound():
             wrong += recurring and bool((levels[-1].at_least > world.distances() + 1e-9).any())
     assert false <= 5
     assert wrong <= 4  # of 15 families
-
-
-def test_a_sharp_diagnosis_also_calls_sampling_a_difference():
-    world = World(0, Budget.pure(100), rows=3000)
-    counts = world.answers()
-    assert not diagnosed(world.plan, counts, world.public).levels[-1].wrong.any()
-    assert diagnosed(world.plan, counts, world.public, sharp=True).levels[-1].wrong.mean() > 0.5
 
 
 @pytest.mark.parametrize(("budget", "recurring"), WORLDS[:1] + WORLDS[2:3] + WORLDS[4:5])

@@ -340,7 +340,6 @@ def report(release_folder: str, output: str | None, working_here: shared.Working
 @program.command()
 @release_folder
 @click.option("--by-group", is_flag=True, help="List every group and column, instead of every column of a level.")
-@click.option("--sharp", is_flag=True, help="Count any difference beyond noise, even one that sampling explains.")
 @click.option(
     "--design-effect",
     default=1.0,
@@ -357,9 +356,8 @@ def diagnose(release_folder: str, by_group: bool, output: str | None, public: tu
 
     The noisy answers are compared with what the public rows predict, for every measured column, group and level. wrong
     is the number of groups where noise and random sampling do not explain the difference: the chance that any of these
-    alarms is false is at most 5 %. distance is the total-variation distance without the noise, at_least the largest
-    lower bound of any group, sampling what random sampling alone would lead to, and noise_units the difference in units
-    of the noise. This command spends nothing.
+    alarms is false is at most 5 %. distance is the total-variation distance without the noise, and at_least the
+    largest lower bound of any group. This command spends nothing.
     """
     from prade.data.read.tables import table_suffix, write_table
 

@@ -1,8 +1,7 @@
 """Diagnosis: is the public table right about every column, in every group, at every level?
 
 *The null.* The public table is right about a column of a group if the group's private rows are a random sample from
-the same population as the public rows that predict them: the same shares, within sampling. A `sharp` diagnosis asks for
-the same shares exactly, so that only noise explains a difference.
+the same population as the public rows that predict them: the same shares, within sampling.
 
 *The statistic.* With r the answer minus the noisy number of rows times the predicted share, s its standard deviation
 under the null, and b the scale of the exponential tail of its errors (that of the largest draw of Laplace noise in it,
@@ -20,16 +19,14 @@ it is multiplied by sqrt(1 - expected squares of noise / squares of r). Its lowe
 
 where c bounds the sum of |noise|, and *most rows* the number of rows of the group; in 95 % of the draws all such bounds
 hold at once. The bound is about the private rows themselves, without any assumption on how they were sampled.
-
-All of this is post-processing of answers that were paid for: it spends nothing, and may be published with them.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,20 +34,14 @@ from numpy.typing import NDArray
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import PradeError, many
 from prade.core.execution import several
-from prade.data.declare.groups import Grouping
 from prade.data.public.public import Public
 from prade.diagnosis.null import (
     Compared,
     LevelAnswers,
     Moments,
-    Predictions,
-    lowest_allowed,
     noise_of,
     of_the_family,
     predictions,
-    sampling_of,
-    sampling_scale,
-    sampling_variance,
     side_by_side,
     smallest,
 )
@@ -60,12 +51,11 @@ from prade.planning.plan import Plan
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WHOLE = "in the whole table"
 NOTHING = "Nothing can be said about the public table: no table of a column was measured with its number of rows."
 # The types of the tables' columns; all others are numbers.
 OF_COLUMNS = {"level": "string", "column": "string", "groups": "int64", "wrong": "int64"}
 OF_GROUPS = {"level": "string", "group": "string", "column": "string", "wrong": "bool"}
-OF_COLUMNS |= dict.fromkeys(("distance", "at_least", "sampling", "noise_units"), "float64")
+OF_COLUMNS |= dict.fromkeys(("distance", "at_least"), "float64")
 OF_GROUPS |= dict.fromkeys(("chance", "distance", "at_least", "rows"), "float64")
 
 RATE = 0.05  # of any false alarm, and of any wrong bound
@@ -83,91 +73,55 @@ class LevelFindings:
 
     `wrong` says where the public table is wrong, by the family's `chance` of a false alarm. Distances are
     total-variation distances with the noise removed, `at_least` their lower bounds, all of which hold at once.
-    `column_distance` is the mean over the groups' rows, `column_sampling` that of random samples of an unchanged
-    population, and `noise_units` the differences in units of what noise alone leads to. NaN is unknown.
+    `column_distance` is the mean over the groups' rows. NaN is unknown.
     """
 
     name: str
     by: tuple[str, ...]
     labels: tuple[str, ...]
     columns: tuple[str, ...]
-    own: int  # groups with public rows of their own
     rows: Floats
     chance: Floats
-    wrong: Flags
     distance: Floats
     at_least: Floats
     column_distance: Floats
-    column_sampling: Floats
-    noise_units: Floats
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
-    def noun(self) -> str:
-        return self.by[-1] if self.by else "table"
-
-    @property
-    def predicted_from(self) -> str:
-        if not self.by:
-            return "all public rows"
-        if not self.own:
-            return "public rows of the group above"
-        return "their own public rows" if self.own == len(self) else "own public rows, or those of the group above"
+    def wrong(self) -> Flags:
+        return self.chance <= RATE + 1e-9
 
     def column_rows(self) -> Iterator[dict[str, Any]]:
         """One row per column, those with most alarms and the largest distances first."""
-        wrong = self.wrong.sum(axis=0)
-        at_least = self.at_least.max(axis=0)
-        order = np.lexsort((-np.nan_to_num(self.column_distance), -at_least, -wrong))
-        for k in order.tolist():
-            yield {
-                "level": self.name,
-                "column": self.columns[k],
-                "groups": len(self),
-                "wrong": int(wrong[k]),
-                "distance": _number(self.column_distance[k]),
-                "at_least": _number(at_least[k]),
-                "sampling": _number(self.column_sampling[k]),
-                "noise_units": _number(self.noise_units[k]),
-            }
+        wrong, at_least = self.wrong.sum(axis=0), self.at_least.max(axis=0)
+        for k in np.lexsort((-np.nan_to_num(self.column_distance), -at_least, -wrong)).tolist():
+            found = {"level": self.name, "column": self.columns[k], "groups": len(self), "wrong": int(wrong[k])}
+            yield {**found, "distance": _number(self.column_distance[k]), "at_least": _number(at_least[k])}
 
     def group_rows(self) -> Iterator[dict[str, Any]]:
         """One row per group and column, in their order."""
-        for g, label in enumerate(self.labels):
-            for k, column in enumerate(self.columns):
-                yield {
-                    "level": self.name,
-                    "group": label,
-                    "column": column,
-                    "wrong": bool(self.wrong[g, k]),
-                    "chance": float(self.chance[g, k]),
-                    "distance": _number(self.distance[g, k]),
-                    "at_least": _number(self.at_least[g, k]),
-                    "rows": float(round(self.rows[g], 1)),
-                }
+        for (g, label), (k, column) in itertools.product(enumerate(self.labels), enumerate(self.columns)):
+            yield {
+                "level": self.name,
+                "group": label,
+                "column": column,
+                "wrong": bool(self.wrong[g, k]),
+                "chance": float(self.chance[g, k]),
+                "distance": _number(self.distance[g, k]),
+                "at_least": _number(self.at_least[g, k]),
+                "rows": float(round(self.rows[g], 1)),
+            }
 
     def headline(self) -> str:
         first = next(self.column_rows())
         number = int(self.wrong.any(axis=0).sum())
-        where = f"by {self.noun}" if self.by else WHOLE
-        columns = f"{many(len(self.columns), 'column')} {where}"
+        columns = f"{many(len(self.columns), 'column')} {f'by {self.by[-1]}' if self.by else 'in the whole table'}"
         if not number:
             return f"The public table is not shown to be wrong about any of {columns}."
-        most = f", in {first['wrong']:,} of {many(len(self), self.noun)}" if self.by else ""
+        most = f", in {first['wrong']:,} of {many(len(self), self.by[-1])}" if self.by else ""
         return f"The public table is wrong about {number:,} of {columns}; most about {first['column']}{most}."
-
-    def sentences(self) -> Iterator[str]:
-        """A sentence for each column that the public table is wrong about."""
-        for row in self.column_rows():
-            if row["wrong"]:
-                where = f"in {row['wrong']:,} of {many(len(self), self.noun)}" if self.by else WHOLE
-                most = self.labels[int(np.argmax(self.at_least[:, self.columns.index(row["column"])]))]
-                in_group = f" in {most}" if self.by else ""
-                bound = f", at least {row['at_least']:.3f}{in_group}" if row["at_least"] else ""
-                about = "" if row["distance"] is None else f" (distance about {row['distance']:.3f}{bound})"
-                yield f"The public table is wrong about {row['column']} {where}{about}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,15 +129,11 @@ class Diagnosis:
     """How far the public table is from the private one, by column and level, from noisy answers alone.
 
     `untested` are columns whose tables were not measured. The chance that any alarm is false, or any bound wrong, is at
-    most `rate`. `sharp` says that the same shares were asked for exactly, rather than within random sampling with the
-    `design_effect`. `simulations` is how many draws of the null decided.
+    most 5 %.
     """
 
     levels: tuple[LevelFindings, ...]
     untested: tuple[str, ...]
-    rate: float
-    simulations: int
-    sharp: bool
     design_effect: float
 
     def __repr__(self) -> str:
@@ -191,27 +141,17 @@ class Diagnosis:
         return f"Diagnosis(wrong: {alarms})"
 
     def __str__(self) -> str:
-        return "\n".join([*self.headlines(), *self.sentences(), *self.remarks()])
+        return "\n".join([*self.headlines(), *self.remarks()])
 
     def headlines(self) -> list[str]:
         return [level.headline() for level in self.levels] or [NOTHING]
 
-    def sentences(self) -> list[str]:
-        """One sentence for each column that the public table is wrong about, level by level."""
-        return [sentence for level in self.levels for sentence in level.sentences()]
-
     def remarks(self) -> list[str]:
-        """What the sentences mean and what they do not cover."""
-        sampling = "noise" if self.sharp else "noise and random sampling"
+        """What the headlines mean and what they do not cover."""
         said = [
-            f"A group counts as wrong where {sampling} do{'es' if self.sharp else ''} not explain the difference. The "
-            f"chance that any of these alarms is false is at most {100 * self.rate:.0f} %; no alarm does not mean no "
-            "difference."
-        ]
-        said += [
-            f"{level.name}: {many(len(level), level.noun) if level.by else 'the whole table'}, compared with "
-            f"{level.predicted_from}."
-            for level in self.levels
+            "A group counts as wrong where noise and random sampling do not explain the difference. The chance that "
+            f"any of these alarms is false is at most {100 * RATE:.0f} %; no alarm does not mean no difference.",
+            "Groups are compared with their own public rows, or where they have none with those of the group above.",
         ]
         if self.untested:
             number = many(len(self.untested), "column")
@@ -235,12 +175,9 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """Plain values: what was asked, sentences, and one entry per level and column."""
         return {
-            "rate": self.rate,
-            "null": "same shares" if self.sharp else "same shares, within random sampling",
-            "design_effect": None if self.sharp else self.design_effect,
-            "simulations": self.simulations,
+            "rate": RATE,
+            "design_effect": self.design_effect,
             "headlines": self.headlines(),
-            "sentences": self.sentences(),
             "remarks": self.remarks(),
             "untested": list(self.untested),
             "columns": list(self._column_rows()),
@@ -265,7 +202,6 @@ def diagnosed(
     noisy: Sequence[Sequence[Counts]],
     public: Public,
     *,
-    sharp: bool = False,
     design_effect: float = 1.0,
     seed: int = 0,
     threads: int = 1,
@@ -277,128 +213,85 @@ def diagnosed(
     if plan.levels[0].by:  # the whole table comes first
         levels.insert(0, (plan.groups.level(()), 0, "all"))
     predicted = predictions(obeying(public, plan.invariants), [grouping for grouping, _, _ in levels])
-    counts = side_by_side(noisy)
-    compared = [_compared(plan, *each, counts) for each in zip(levels, predicted, strict=True)]
-    answered = {name: each for (_, _, name), each in zip(levels, compared, strict=True) if each is not None}
-    if not answered:
-        return Diagnosis((), plan.schema.coded, RATE, 0, sharp, design_effect)
-    null = _Null(plan, list(answered.values()), None if sharp else design_effect, seed, threads)
-    findings = null.findings(counts, list(answered))
+    counts, names, compared = side_by_side(noisy), [], []
+    for (grouping, number, name), each in zip(levels, predicted, strict=True):
+        answers = LevelAnswers(plan, grouping, number)
+        if answers.answered:
+            names.append(name)
+            own = np.repeat(
+                [n in answers.columns.names for n in plan.schema.coded], plan.schema.shape(plan.schema.coded)
+            )
+            rows = np.maximum(answers.of(counts)[1], 0.0)
+            compared.append(Compared(answers, replace(each, shares=each.shares[:, own]), rows, design_effect))
+    findings = _Null(plan, compared, seed, threads).findings(counts, names) if names else []
     tested = {name for each in findings for name in each.columns}
-    untested = tuple(name for name in plan.schema.coded if name not in tested)
-    return Diagnosis(tuple(findings), untested, RATE, null.draws, sharp, design_effect)
-
-
-def _compared(
-    plan: Plan, level: tuple[Grouping, int, str], predicted: Predictions, counts: Sequence[Counts]
-) -> Compared | None:
-    """A level's answers beside its predictions; None if it has no answers."""
-    grouping, number, _ = level
-    answers = LevelAnswers(plan, grouping, number)
-    if not answers.answered:
-        return None
-    sizes = [plan.schema.size(name) for name in plan.schema.coded]
-    own = np.repeat([name in answers.columns.names for name in plan.schema.coded], sizes)
-    rows = np.maximum(answers.of(counts)[1], 0.0)
-    return Compared(answers, predicted.of_columns(np.flatnonzero(own)), rows)
-
-
-class _Draw(NamedTuple):
-    """The statistics of all levels, of answers or of one draw of the null.
-
-    `alarms` are those of the test. `lengths` are sums of absolute noise by column, in standard deviations of a cell's
-    noise, and after the columns the absolute noise of the number of rows, in its own. `squares` are the squares of the
-    noise in the differences of all cells, `sampled` sums by column of absolute sampling errors.
-    """
-
-    alarms: list[Floats]
-    lengths: list[Floats]
-    squares: list[Floats]
-    sampled: list[Floats]
+    return Diagnosis(tuple(findings), tuple(n for n in plan.schema.coded if n not in tested), design_effect)
 
 
 class _Null:
-    """The null of a release; `effect` is the design effect of its sampling, None for a sharp one."""
+    """The null of a release."""
 
-    def __init__(self, plan: Plan, levels: Sequence[Compared], effect: float | None, seed: int, threads: int) -> None:
-        self.plan, self.levels, self.effect, self.seed, self.threads = plan, levels, effect, seed, threads
+    def __init__(self, plan: Plan, levels: Sequence[Compared], seed: int, threads: int) -> None:
+        self.plan, self.levels, self.seed, self.threads = plan, levels, seed, threads
         numbers = sum(question.cells * len(plan.groupings[question.level]) for question in plan.questions)
         self.draws = int(np.clip(MOST_NUMBERS / (1.5 * numbers), FEWEST_DRAWS, MOST_DRAWS))
-        self.of_noise = [_noise_variance(each) for each in levels]
-        self.scales = [self._scale(each) for each in levels]
+        self.of_noise = [each.noise_variance() for each in levels]
+        self.scales = [each.scale() for each in levels]
 
-    def _scale(self, level: Compared) -> Floats:
-        """b of the statistic: [groups, cells]."""
-        laplace = level.columns.spread(level.answers.scale)
-        return laplace if self.effect is None else np.maximum(laplace, sampling_scale(level, self.effect)[:, None])
-
-    def alarms(self, number: int, differences: Floats, of_sampling: Floats | float) -> Floats:
+    def alarms(self, number: int, differences: Floats, of_sampling: Floats) -> Floats:
         """The statistic of every column and group of a level, given the variance that sampling is taken to have."""
-        level = self.levels[number]
         deviation = np.sqrt(self.of_noise[number] + of_sampling)
         bend = deviation / np.maximum(self.scales[number], NO_SCALE * deviation)
         scaled = np.abs(differences) / deviation
-        return level.columns.sums(np.where(scaled <= bend, scaled**2, bend * (2 * scaled - bend)))
+        return self.levels[number].columns.sums(np.where(scaled <= bend, scaled**2, bend * (2 * scaled - bend)))
 
-    def drawn(self, number: int) -> _Draw:
+    def drawn(self, number: int) -> tuple[list[Floats], list[Floats], list[Floats]]:
+        """One draw: for each level the statistics of the test, lengths, and squares of the noise in its differences.
+
+        Lengths are sums of absolute noise by column, in standard deviations of a cell's noise, and after the columns
+        the absolute noise of the number of rows, in its own.
+        """
         generator = np.random.default_rng([self.seed, number])
         counts = noise_of(self.plan, generator)
-        draw = _Draw([], [], [], [])
+        alarms, all_lengths, squares = list[Floats](), list[Floats](), list[Floats]()
         for k, level in enumerate(self.levels):
             noise, rows = level.differences(counts)
-            sampled, variance = np.zeros_like(noise), np.zeros_like(noise)
-            if self.effect is not None:
-                sampled, variance = sampling_of(level, self.effect, generator)
-            draw.alarms.append(self.alarms(k, noise + sampled, variance))
+            sampled, variance = level.sampling_of(generator)
+            alarms.append(self.alarms(k, noise + sampled, variance))
             lengths = level.columns.sums(np.abs(noise)) / np.sqrt(level.answers.variance)
             of_rows = np.abs(rows) / np.sqrt(level.answers.rows_variance)
-            draw.lengths.append(np.concatenate([lengths, of_rows[:, None]], axis=1))
-            draw.squares.append(noise**2)
-            draw.sampled.append(level.columns.sums(np.abs(sampled)))
-        return draw
+            all_lengths.append(np.concatenate([lengths, of_rows[:, None]], axis=1))
+            squares.append(noise**2)
+        return alarms, all_lengths, squares
 
     def findings(self, counts: Sequence[Counts], names: Sequence[str]) -> list[LevelFindings]:
         pilot = (self.draws + 1) // 2
-        moments, lengths, squares, sampled = sums = [Moments() for _ in _Draw._fields]
+        moments, lengths, squares = sums = [Moments() for _ in range(3)]
         for draw in several(self.drawn, range(pilot), self.threads):
             for each, values in zip(sums, draw, strict=True):
                 each.add(values)
         tails, of_lengths = moments.tails(), lengths.tails()
         drawn = [
-            (smallest(tails, draw.alarms), smallest(of_lengths, draw.lengths))
+            (smallest(tails, draw[0]), smallest(of_lengths, draw[1]))
             for draw in several(self.drawn, range(pilot, pilot + self.draws), self.threads)
         ]
         of_alarms, of_bounds = np.array(drawn).T
-        least = lowest_allowed(of_bounds, RATE)
+        place = int(RATE * (1 + self.draws) + 1e-9)
+        least = float(np.sort(of_bounds)[place - 1])  # that of one more draw is below with at most this rate
         findings = []
         for k, (name, level) in enumerate(zip(names, self.levels, strict=True)):
             differences, rows = level.differences(counts)
-            shares = level.predicted.shares
-            of_sampling = 0.0 if self.effect is None else sampling_variance(level, shares, self.effect)
-            chances = of_the_family(tails[k].chances(self.alarms(k, differences, of_sampling)), of_alarms)
-            expected = squares.sums[k] / pilot, sampled.sums[k] / pilot
-            findings.append(_findings(name, level, differences, rows, chances, of_lengths[k].limits(least), expected))
+            statistics = self.alarms(k, differences, level.sampling_variance(level.predicted.shares))
+            chances, limits = of_the_family(tails[k].chances(statistics), of_alarms), of_lengths[k].limits(least)
+            findings.append(_findings(name, level, differences, rows, chances, limits, squares.sums[k] / pilot))
         return findings
 
 
-def _noise_variance(level: Compared) -> Floats:
-    """The variance of the noise in a difference, as if the table and the number of rows had noise of their own."""
-    answers, shares = level.answers, level.predicted.of_groups()
-    return np.asarray(level.columns.spread(answers.variance) + shares**2 * answers.rows_variance[:, None])
-
-
 def _findings(
-    name: str,
-    level: Compared,
-    differences: Floats,
-    rows: Floats,
-    chances: Floats,
-    limits: Floats,
-    expected: tuple[Floats, Floats],
+    name: str, level: Compared, differences: Floats, rows: Floats, chances: Floats, limits: Floats, of_noise: Floats
 ) -> LevelFindings:
-    """The alarms and distances of a level; `limits` are those of lengths, `expected` squares of noise and sampling."""
+    """The alarms and distances of a level; `limits` are those of lengths, `of_noise` the expected squares of noise."""
     answers, columns = level.answers, level.columns
-    of_noise, of_sampling = expected
     lengths, squares = columns.sums(np.abs(differences)), differences**2
     deviation = np.sqrt(answers.rows_variance)
     known = rows > CLEARLY * deviation
@@ -406,28 +299,23 @@ def _findings(
     most = (rows + limits[:, -1] * deviation)[:, None]
     beyond = (lengths - limits[:, :-1] * np.sqrt(answers.variance)) / (2 * np.maximum(most, 1.0))
 
-    def half_per_row(part: Floats, rows: Floats) -> Floats:
+    def distance(part: Floats, rows: Floats) -> Floats:
         shape = np.broadcast(part, rows).shape
-        return np.asarray(np.divide(part, 2 * rows, out=np.full(shape, np.nan), where=rows > 0))
+        return np.asarray(np.minimum(np.divide(part, 2 * rows, out=np.full(shape, np.nan), where=rows > 0), 1.0))
 
     left = _left(columns.sums(squares), columns.sums(of_noise))
     left_of_cells = _left(squares[known].sum(axis=0), of_noise[known].sum(axis=0))
     of_cells = np.abs(differences[known]).sum(axis=0, keepdims=True) * left_of_cells
-    every = whole.sum(axis=0)
     return LevelFindings(
         name=name,
         by=answers.grouping.by,
         labels=tuple(answers.grouping.labels()),
         columns=columns.names,
-        own=level.predicted.own,
         rows=rows,
         chance=chances,
-        wrong=chances <= RATE + 1e-9,
-        distance=np.minimum(half_per_row(lengths * left, whole), 1.0),
+        distance=distance(lengths * left, whole),
         at_least=np.clip(beyond, 0.0, 1.0),
-        column_distance=np.minimum(half_per_row(columns.sums(of_cells)[0], every), 1.0),
-        column_sampling=half_per_row(of_sampling[known].sum(axis=0), every),
-        noise_units=np.sqrt(columns.sums(squares).sum(axis=0) / _at_least_some(columns.sums(of_noise), level)),
+        column_distance=distance(columns.sums(of_cells)[0], whole.sum(axis=0)),
     )
 
 
@@ -435,9 +323,3 @@ def _left(squares: Floats, of_noise: Floats) -> Floats:
     """The part of absolute differences that noise does not explain: sqrt(1 - squares of noise / squares)."""
     explained = np.divide(of_noise, squares, out=np.ones_like(squares), where=squares > 0)
     return np.asarray(np.sqrt(np.maximum(0.0, 1 - explained)))
-
-
-def _at_least_some(of_noise: Floats, level: Compared) -> Floats:
-    """Squares of noise by column, from the draws or, if these have hardly any, by the variances of the noise."""
-    by_variance = level.columns.sizes * level.answers.variance.sum(axis=0)
-    return np.asarray(np.maximum(of_noise.sum(axis=0), 1e-3 * by_variance))

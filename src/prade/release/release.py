@@ -197,7 +197,6 @@ class Release:
         public: Any = None,
         *,
         weight: str | None = None,
-        sharp: bool = False,
         design_effect: float = 1.0,
         seed: int = 0,
         threads: int | None = None,
@@ -206,16 +205,16 @@ class Release:
 
         `public` is the table to judge; None means the files that the plan names. It is right about a column of a group
         if the group's private rows could be a random sample from the population of its public rows (`design_effect` is
-        how much more samples vary than independent rows would, about 2 for people of the same households), or, if
-        `sharp`, if the shares are exactly the same. All alarms are true with a chance of 95 %.
+        how much more samples vary than independent rows would, about 2 for people of the same households). All alarms
+        are true with a chance of 95 %.
         """
         from prade.core.execution import cores
         from prade.diagnosis.diagnose import diagnosed
         from prade.planning.plan import public_of
 
         rows = public_of(self.plan, public, weight).rows(self.plan.schema, self.plan.groups)
-        how: dict[str, Any] = {"sharp": sharp, "design_effect": design_effect, "seed": seed}
-        return diagnosed(self.plan, self.noisy, rows, threads=cores() if threads is None else threads, **how)
+        threads = cores() if threads is None else threads
+        return diagnosed(self.plan, self.noisy, rows, design_effect=design_effect, seed=seed, threads=threads)
 
     def account(self) -> str:
         """The account as of the day of the release: what was asked, the noise scale, the cost, and what remained."""

@@ -23,7 +23,6 @@ def test_the_nearest_public_rows_predict():
     np.testing.assert_allclose(whole.of_groups(), [[0.3, 0.7]])
     np.testing.assert_allclose(state.of_groups(), [[2 / 8, 6 / 8], [0.3, 0.7]])  # state 2 has no public rows
     np.testing.assert_allclose(place.of_groups(), [[0.5, 0.5], [2 / 8, 6 / 8], [0.3, 0.7]])
-    assert (whole.own, state.own, place.own) == (0, 1, 1)
 
 
 def test_weighted_rows_count_as_fewer():
