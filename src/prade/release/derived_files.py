@@ -43,7 +43,6 @@ CARRIED = "carried.parquet"  # the public table of the next release
 SUPPORT_FOR_WORKERS = "support.arrow"  # in the folder of a run that is not complete
 UNFINISHED_ESTIMATES = "unfinished-estimates"  # a folder of finished batches
 SYNTHETIC_PARTS = "synthetic"  # a folder: synthetic rows as a data set of several parquet files
-UNFINISHED_ROWS = "unfinished-rows"  # a folder of finished batches
 
 
 FORMAT = 2  # format 1 has no folders; records without folders are still written in it
@@ -185,16 +184,9 @@ class FinishedBatches:
                     left.unlink(missing_ok=True)
             yield cls(mine)
 
-    def path(self, batch: str) -> Path | None:
-        """The file of a finished batch; None if there is none, or if it is damaged, which removes it."""
-        return next(iter(self._undamaged(f"{batch}.*")), None)
-
     def paths(self, suffix: str) -> list[Path]:
         """The files of all finished batches with this suffix, in the order of their names; damaged ones are removed."""
-        return self._undamaged(f"*.*{suffix}")
-
-    def _undamaged(self, pattern: str) -> list[Path]:
-        files = sorted(self.folder.glob(pattern))
+        files = sorted(self.folder.glob(f"*.*{suffix}"))
         for path in files:
             if path.name.split(".")[1] != file_hash(path):
                 path.unlink(missing_ok=True)

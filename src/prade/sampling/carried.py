@@ -6,8 +6,7 @@ A group's estimate gives a weight to every public row of the support. The rows t
     drawn     of the others, a systematic sample along an order in which neighbours are alike, each with the weight c
 
 so that about as many are left as `MOST_ROWS` allows for each group, and then their weights are raked until all one-way
-tables and all tables that were measured are the estimate's. A group's weights add up to its number of rows. Nothing in
-this is random, and all of it is post-processing of a release that is paid for.
+tables and all tables that were measured are the estimate's. Nothing in this is random.
 
 The file also has what the release learned about change: by how much its groups differed from their own rows of the year
 before (`a` of `prade.estimating.levels.smoothing`), which is what the next release expects (`change` of `Settings`).
@@ -18,7 +17,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,14 +62,11 @@ class Carried(msgspec.Struct):
     change: float | None
 
 
-def carried_on(
-    release: Release | str | PathLike[str], task: Task, public: Any = None, *, other_people: bool = False
-) -> PublicTable:
+def carried_on(release: Release, task: Task, public: Any = None, *, other_people: bool = False) -> PublicTable:
     """A release as the public table of the next one: its estimates as weighted rows, in the release's folder.
 
     `public` is the release's public table, if its files have moved or lie outside the folder that the release is in.
     """
-    release = release if isinstance(release, Release) else Release.load(release)
     if not other_people:
         need_same_people(release, task)
     need_same_kind(release, task)

@@ -11,10 +11,8 @@ the truth rather than the L1 distance from an estimate, and it is smoother to se
 
 The first pass visits every slot of the sample in random order, empties it, and fills it with the cheapest of the row
 that was there and some others: one from anywhere, the rest from near that row in the order. Later passes visit the
-slots whose rows cost most. Candidates come from a pool: `DETAIL` rows for each of the sample, drawn systematically. m_c
-is counted in the pool as well, or taken from the distribution itself where that is less work. A candidate is dropped
-early if it is far behind in its first cells (`PairTables.hurdle`). The objective never rises. The price is a small
-bias: a cell that expects less than half a row is nearest to its expectation when empty, so rare combinations become
+slots whose rows cost most. Candidates come from a pool drawn systematically. One is dropped early if it is far behind
+in its first cells (`PairTables.hurdle`). The objective never rises. The price is a small bias: rare combinations become
 somewhat rarer.
 """
 
@@ -31,6 +29,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints
 from prade.core.compiled import marked
 from prade.core.errors import EstimationError
+from prade.core.numbers import whole
 from prade.data.public.joint import Codes
 from prade.sampling import kernels
 from prade.sampling.kernels import Tally
@@ -80,7 +79,7 @@ def ordering(codes: Codes, schema: Schema) -> Ints:
 def check_whole(**settings: int) -> None:
     """Refuse what is not a whole number, 0 or more."""
     for name, value in settings.items():
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
+        if not whole(value, 0):
             raise EstimationError(f"{name} is {value!r}: give a whole number, 0 or more")
 
 
@@ -134,15 +133,11 @@ def improved(
     given: Ints,
     generator: np.random.Generator,
     passes: int = PASSES,
-    largest: int = LARGEST_POOL,
 ) -> Ints:
-    """Ranks whose tables are nearer to the distribution's than those of the given ones: as many, in any order.
-
-    `edges` are the cumulative weights along the order; the pool has at most `largest` drawn rows.
-    """
+    """Ranks whose tables are nearer to the distribution's than those of the given ones; `edges` as `SortedRows` has."""
     if passes == 0 or len(given) == 0:
         return given
-    pool = _Pool.of(marked(edges, min(DETAIL * len(given), largest), generator.random()), np.sort(given))
+    pool = _Pool.of(marked(edges, min(DETAIL * len(given), LARGEST_POOL), generator.random()), np.sort(given))
     coded, tables = np.take(rows.coded, pool.ranks, axis=0), rows.tables
     tally = _tally(tables, coded, pool, _expected(tables, coded, pool, q))
     for number in range(passes):

@@ -1,7 +1,6 @@
 """The one- and two-way tables that a sample is to meet: where their cells are in memory, and how to fill them.
 
-The search for better rows (`prade.sampling.draw`) weighs all tables alike, except those of a plan's targets: they are
-counted several times over, so that together they weigh as much as a share of all others.
+All tables weigh alike, but those of a plan's targets are counted several times over.
 """
 
 from __future__ import annotations
@@ -39,14 +38,11 @@ MOST_COPIES = 32  # of one table
 class PairTables:
     """The tables of all columns and of all pairs of columns, laid out as `prade.sampling.kernels` needs them.
 
-    Columns that would make the tables too large are counted in runs of neighbouring codes: all tables together have as
-    many cells as there is `room` for. Tables that are to be met `first` are there once more for each time that they are
-    listed, and so cost more; a column paired with itself is a one-way table.
+    Columns that would make the tables too large are counted in runs of neighbouring codes. Tables that are to be met
+    `first` are there once more for each time that they are listed; a column paired with itself is a one-way table.
     """
 
-    def __init__(
-        self, schema: Schema, codes: Codes, first: Sequence[tuple[str, str]] = (), room: int = LARGEST_TABLES
-    ) -> None:
+    def __init__(self, schema: Schema, codes: Codes, first: Sequence[tuple[str, str]] = ()) -> None:
         # the largest first: they have the long lines, and what a row looks up lies closer together
         self.names = sorted(codes, key=schema.size, reverse=True)
         self.codes = codes
@@ -60,7 +56,7 @@ class PairTables:
         again = [(min(at[x], at[y]), max(at[x], at[y])) for x, y in first]
         self.links = sorted([*combinations(range(len(self.names)), 2), *again])
         self.full = np.array(schema.shape(self.names))
-        self.sizes = _coarse(self.full, self.links, room)
+        self.sizes = _coarse(self.full, self.links)
         self.start = np.cumsum(self.sizes) - self.sizes
         self._lay_out()
 
@@ -143,7 +139,7 @@ class PairTables:
         return told
 
 
-def _coarse(sizes: Ints, links: Sequence[tuple[int, int]], room: int) -> Ints:
+def _coarse(sizes: Ints, links: Sequence[tuple[int, int]]) -> Ints:
     """How many codes of each column are counted separately: all, or as many as the tables have room for."""
 
     def cells(most: int) -> int:
@@ -153,7 +149,7 @@ def _coarse(sizes: Ints, links: Sequence[tuple[int, int]], room: int) -> Ints:
     low, high = 1, int(sizes.max())
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if cells(middle) <= room else (low, middle - 1)
+        low, high = (middle, high) if cells(middle) <= LARGEST_TABLES else (low, middle - 1)
     return np.minimum(sizes, low)
 
 

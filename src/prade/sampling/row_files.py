@@ -100,15 +100,8 @@ def write_drawn_rows(
         many = int(sizes.sum()) > largest_file
         output = Output(release.path / (SYNTHETIC_PARTS if many else SYNTHETIC), many)
     folders = folders_of(plan) if output.partitioned else {}
-    batches = drawn_batches(
-        estimates,
-        seed,
-        passes=passes,
-        parts=list(folders.values()) or None,
-        keep=True,
-        rows_of_batch=rows_of_batch,
-        execution=execution,
-    )
+    parts, how = list(folders.values()) or None, {"passes": passes, "rows_of_batch": rows_of_batch}
+    batches = drawn_batches(estimates, seed, parts=parts, **how, execution=execution)
     return write_batches(release, tables, batches, output, list(folders))
 
 

@@ -1,10 +1,8 @@
 """From estimates to a table: rows are drawn group by group, and have the values of the public rows they are drawn from.
 
 Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed the
-table is the same, whatever the number of workers, the size of batches and however often it was interrupted. A task is
-small: the number of a group goes out, the numbers of the public rows drawn for it come back, and each group has a seed
-of its own. Where there are several batches, those that are finished are kept in the release's folder until all are: a
-run that was killed goes on.
+table is the same, whatever the number of workers and the size of batches. A task is small: the number of a group goes
+out, the numbers of the public rows drawn for it come back, and each group has a seed of its own.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +37,6 @@ from prade.data.read.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates, inputs_hash, kept_estimates
 from prade.planning.plan import Plan
-from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
 from prade.sampling.draw import PASSES, SortedRows, check_whole, sample
 from prade.sampling.pair_tables import tables_first
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
 ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole
-DRAWN_AHEAD = 16  # groups for each worker: while a batch is made into a table and written, the next one is drawn
+DRAWN_AHEAD = 16  # groups for each worker, which draws them while a batch is written
 SEED = b"prade:seed"  # notes in a table's schema
 METHOD = b"prade:method"  # that drew the rows, if it is not prade's own
 
@@ -64,11 +61,6 @@ class Batch:
     groups: Ints
     sizes: Ints
     rows: Rows
-
-    @property
-    def group(self) -> Ints:
-        """The group of each row."""
-        return np.repeat(self.groups, self.sizes)
 
 
 class Drawer:
@@ -93,49 +85,30 @@ def drawn_batches(
     *,
     passes: int = PASSES,
     parts: Sequence[Ints] | None = None,
-    keep: bool = False,
     rows_of_batch: int = ROWS_OF_BATCH,
     execution: Execution = Execution(),
 ) -> Iterator[Batch]:
     """The rows of all groups of the last level, in random order within a group, in batches.
 
-    `parts` are lists of groups that are not mixed in one batch. With `keep`, finished batches are kept in the release's
-    folder until the last one has been used.
+    `parts` are lists of groups that are not mixed in one batch.
     """
     check_whole(seed=seed, passes=passes)
     seed, release, totals = int(seed), estimates.release, numbers_of_rows(estimates)
-    batches = _batches(totals, [np.arange(len(totals))] if parts is None else parts, rows_of_batch)
-    keep = keep and len(batches) > 1
-    hashed = fingerprint(estimates) if keep or execution.executor is not None else ""
-    able = keep and release.path.is_dir() and os.access(release.path, os.W_OK)
-    key = _key(hashed, seed, passes, batches, estimates.plan)
+    parts = [np.arange(len(totals))] if parts is None else parts
+    hashed = "" if execution.executor is None else fingerprint(estimates)
     shared = Shared(Drawer(estimates, seed, passes), opened_drawer, str(release.path.absolute()), hashed, seed, passes)
-    narrow = np.min_scalar_type(len(estimates.public))
-    with FinishedBatches.open(release.path / UNFINISHED_ROWS, key) if able else nullcontext() as finished:
-        paths = [None if finished is None else finished.path(str(number)) for number in range(len(batches))]
-        tasks = [
-            (group, size)
-            for batch, path in zip(batches, paths, strict=True)
-            if path is None
-            for group, size in zip(batch.groups.tolist(), batch.sizes.tolist(), strict=True)
-            if size
-        ]
-        drawn = execution.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD)
-        done = 0
-        for number, (batch, path) in enumerate(zip(batches, paths, strict=True)):
-            pieces: list[Rows] = [batch.rows.astype(narrow)] if path is None else [np.load(path)]
-            for size in batch.sizes:
-                if path is None and size:
+    tasks = [(group, int(totals[group])) for groups in parts for group in groups.tolist() if totals[group]]
+    drawn, done = execution.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD), 0
+    for part, groups in enumerate(parts):
+        before = np.cumsum(totals[groups]) - totals[groups]
+        for each in np.split(groups, np.flatnonzero(np.diff(before // rows_of_batch)) + 1):
+            pieces: list[Rows] = [np.zeros(0, np.min_scalar_type(len(estimates.public)))]
+            for size in totals[each]:
+                if size:
                     pieces.append(next(drawn))
                 done += 1
                 execution.tell("sampling", done, len(totals))
-            complete = replace(batch, rows=np.concatenate(pieces))
-            if finished is not None and path is None:
-                with keep_batch(finished.folder, str(number), ".npy") as temporary, open(temporary, "wb") as file:
-                    np.save(file, complete.rows)
-            yield complete
-        if finished is not None:
-            finished.remove()
+            yield Batch(part, each, totals[each], np.concatenate(pieces))
 
 
 def numbers_of_rows(estimates: Estimates) -> Ints:
@@ -145,16 +118,6 @@ def numbers_of_rows(estimates: Estimates) -> Ints:
             f"the estimates have {number:,.0f} rows in all, and at most {MOST_ROWS:,} can be drawn", remedy="rows"
         )
     return np.round(estimates.totals).astype(np.int64)
-
-
-def _batches(totals: Ints, parts: Sequence[Ints], most: int) -> list[Batch]:
-    """Consecutive groups of each part, as many as have this number of rows together; their rows are still to come."""
-    batches, none = [], np.zeros(0, np.uint8)
-    for part, groups in enumerate(parts):
-        before = np.cumsum(totals[groups]) - totals[groups]
-        for each in np.split(groups, np.flatnonzero(np.diff(before // most)) + 1):
-            batches.append(Batch(part, each, totals[each], none))
-    return batches
 
 
 # ---------------------------------------------------------------------- workers
@@ -188,13 +151,6 @@ def fingerprint(estimates: Estimates) -> str:
     return digest.hexdigest()
 
 
-def _key(estimates: str, seed: int, passes: int, batches: Sequence[Batch], plan: Plan) -> str:
-    digest = hashlib.sha256(repr(tables_first(plan.targets, plan.schema)).encode())
-    for batch in batches:
-        digest.update(np.stack([batch.groups, batch.sizes]).astype(np.int64).tobytes() + b"end of batch")
-    return run_key(estimates, seed, {"passes": passes}, digest.hexdigest())
-
-
 # ---------------------------------------------------------------------- tables of drawn rows
 
 
@@ -217,7 +173,7 @@ def drawn_table(
     import pyarrow as pa
 
     rows = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, seed)
-    batches = drawn_batches(estimates, seed, passes=passes, keep=True, rows_of_batch=rows_of_batch, execution=execution)
+    batches = drawn_batches(estimates, seed, passes=passes, rows_of_batch=rows_of_batch, execution=execution)
     tables, copied = zip(*(rows.table(batch) for batch in batches), strict=True)
     table = pa.concat_tables(tables)
     if len(tables) > 1:
@@ -232,7 +188,7 @@ def sample_groups(
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
     batches = list(drawn_batches(estimates, seed, passes=passes, execution=execution))
     coded = _coded(estimates.public, np.concatenate([batch.rows for batch in batches]))
-    return coded, np.concatenate([batch.group for batch in batches])
+    return coded, np.concatenate([np.repeat(batch.groups, batch.sizes) for batch in batches])
 
 
 def _coded(public: Public, rows: NDArray[Any]) -> Coded:
