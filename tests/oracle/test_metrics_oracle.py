@@ -7,16 +7,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 from scipy.stats.contingency import association
-from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from prade.scoring.evaluation import evaluate
 from prade.scoring.metrics.measures import Choices, all_metrics
 from prade.scoring.metrics.regressions import Fit, Formula, logistic, overlap, regression
-from prade.scoring.metrics.tables import correlations, features, principal_components, propensity
+from prade.scoring.metrics.tables import correlations, features, propensity
 from prade.scoring.sides import Side, k_marginal
 from worlds.workers import SCHEMA, workers
 
@@ -116,28 +114,7 @@ def test_overlap_by_hand():
     assert overlap(fit(2, 2), fit(3, 4)).tolist() == [0.0]
 
 
-# ---------------------------------------------------------------- axes and propensity
-
-
-def test_axes_of_numbers_are_sklearns():
-    columns = ("AGE", "WAGE", "INCOME")
-    rows = np.flatnonzero(~np.isnan(TRUTH.numbers["WAGE"]))
-    truth = TRUTH.take(rows).only(columns)
-    drawn = SYNTHETIC.take(np.flatnonzero(~np.isnan(SYNTHETIC.numbers["WAGE"]))).only(columns)
-    values = np.column_stack([truth.numbers[name] for name in columns])
-    scaler = StandardScaler().fit(values)
-    other = PCA().fit(scaler.transform(values))
-    found = principal_components(truth, {"synthetic": drawn, "public": None})
-    np.testing.assert_allclose(found["axes"], other.explained_variance_ratio_)
-    assert found["public"] is None
-    mine = found["synthetic"]
-    theirs = other.transform(scaler.transform(np.column_stack([drawn.numbers[n] for n in columns])))
-    projected = other.transform(scaler.transform(values))
-    for k, axis in enumerate(mine["axes"]):
-        deviation = projected[:, k].std()
-        assert abs(axis["shift"]) == pytest.approx(abs(theirs[:, k].mean()) / deviation)
-        assert axis["distance"] == pytest.approx(stats.wasserstein_distance(projected[:, k], theirs[:, k]) / deviation)
-    assert mine["distance"] == pytest.approx(np.mean([axis["distance"] for axis in mine["axes"]]))
+# ---------------------------------------------------------------- propensity and matches
 
 
 def test_pmse_by_hand_and_auc_of_what_is_known():

@@ -456,3 +456,11 @@ def oracle_two_stage(case):
     q = np.zeros(len(case.p))
     q[held[rows]] = q_rows / q_rows.sum()
     return radius, value, q
+
+
+def pair_distances(p, q, pairs=None):
+    """Distances between the two-way tables of two distributions, table by table; of all pairs that both have."""
+    pairs = pairs or list(
+        itertools.combinations([name for name in p.schema.coded if name in p.codes and name in q.codes], 2)
+    )
+    return np.array([np.abs(p.project(pair) - q.project(pair)).sum() for pair in pairs])

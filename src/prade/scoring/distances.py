@@ -36,19 +36,17 @@ def pair_errors(
     n_groups: int,
     pairs: Sequence[Pair],
     *,
-    truth_weights: Floats | None = None,
     weights: Floats | None = None,
     threads: int | None = None,
 ) -> Floats:
     """Distances d[g, k] between the two-way tables of two sets of coded rows, by group and pair.
 
-    Rows carry group numbers 0 to `n_groups` - 1 and count once, or by their weights. A group in which one side has no
-    mass is at distance 2, one in which neither has any at NaN. `threads` (by default one per core) does not change the
-    result.
+    Rows carry group numbers 0 to `n_groups` - 1; the first ones count once, the others by their weights. A group in which
+    one side has no mass is at distance 2, one in which neither has any at NaN.
     """
     columns = list(dict.fromkeys(name for pair in pairs for name in pair))
     width = np.min_scalar_type(max(schema.shape(columns)) - 1)
-    truth = _Rows.by_group(truth_codes, truth_group, n_groups, columns, width, truth_weights)
+    truth = _Rows.by_group(truth_codes, truth_group, n_groups, columns, width)
     synth = _Rows.by_group(synth_codes, synth_group, n_groups, columns, width, weights)
     # The order of the two columns does not matter, and a pair drawn twice needs one calculation.
     kinds = list(dict.fromkeys((min(pair), max(pair)) for pair in pairs))
@@ -68,29 +66,12 @@ def pair_errors(
 
 
 def distances_of(
-    truth: Codes,
-    joint: Joint,
-    pairs: Sequence[Pair],
-    weights: Floats | None = None,
-    *,
-    truth_weights: Floats | None = None,
-    threads: int | None = 1,
+    truth: Codes, joint: Joint, pairs: Sequence[Pair], weights: Floats | None = None, *, threads: int | None = 1
 ) -> Floats:
     """Each pair's distance between true rows and a distribution; `weights` stand in for its own."""
     one, other = (np.zeros(len(next(iter(codes.values()))), np.int64) for codes in (truth, joint.codes))
     weights = joint.weights if weights is None else weights
-    errors = pair_errors(
-        joint.schema,
-        truth,
-        one,
-        joint.codes,
-        other,
-        1,
-        pairs,
-        truth_weights=truth_weights,
-        weights=weights,
-        threads=threads,
-    )
+    errors = pair_errors(joint.schema, truth, one, joint.codes, other, 1, pairs, weights=weights, threads=threads)
     return np.asarray(errors[0])
 
 
@@ -115,7 +96,7 @@ class _Rows:
         n_groups: int,
         columns: Sequence[str],
         width: np.dtype[Any],
-        weights: Floats | None,
+        weights: Floats | None = None,
     ) -> _Rows:
         if len(group) and not 0 <= int(group.min()) <= int(group.max()) < n_groups:
             raise DataError(f"group numbers must lie between 0 and {n_groups - 1}; leave out rows in no group")

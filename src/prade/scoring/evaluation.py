@@ -219,10 +219,8 @@ def evaluate(
 
 def worst_places(scored: Score, public: Floats | None) -> list[dict[str, Any]]:
     """The groups with the largest scores, the worst first; of equal scores, the one with the larger distance."""
-    distances, why = scored.detail.mean(axis=1), scored.why
-    order = np.lexsort((-distances, -scored.groups))
-    kept = [int(g) for g in order if why[g] != "empty"][:WORST]
-    labels = scored.grouping.labels()
+    distances, why, labels = scored.detail.mean(axis=1), scored.why, scored.grouping.labels()
+    order = np.lexsort((-distances, -scored.groups)).tolist()
     return [
         {
             "label": labels[g],
@@ -234,7 +232,7 @@ def worst_places(scored: Score, public: Floats | None) -> list[dict[str, Any]]:
             "true_rows": int(scored.true_rows[g]),
             "synthetic_rows": int(scored.synthetic_rows[g]),
         }
-        for g in kept
+        for g in [g for g in order if why[g] != "empty"][:WORST]
     ]
 
 

@@ -10,9 +10,8 @@ A distance lies between 0 (the same) and 2 (nothing in common). A group scores 2
 numbers of true and synthetic rows differ by 250 or more (`bias`), or when one of the two has no rows.
 
 As in the contest's own script (`runtime/scripts/metric.py` of drivendataorg/deid2-runtime): 50 draws of two different
-columns out of all but the group columns, each on its own, so that a pair may come twice and then counts twice; numpy's
-`RandomState`, seed 123456; missing is a cell of its own; numeric columns in the bins that `Schema.load` gives them; the
-groups are those that occur on either side. Values outside the schema follow the column's policy.
+columns out of all but the group columns, so that a pair may count twice; numpy's `RandomState`, seed 123456; missing is
+a cell of its own; the groups are those that occur on either side.
 
 Scores are made of true rows and are not differentially private: publish them for public rows only.
 """
@@ -30,10 +29,10 @@ from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError, closest, many, names_of
 from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Schema
-from prade.data.public.joint import Coded, Joint, encode
+from prade.data.public.joint import Coded, encode
 from prade.data.read.cells import is_text
 from prade.data.read.tables import plain_cells, read_table, table_columns
-from prade.scoring.distances import WORST, Codes, Pair, distances_of, pair_errors
+from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -196,19 +195,6 @@ def score(
     detail = pair_errors(schema, true_codes, true_group, codes, group, len(level), names, threads=threads)
     rows, synthetic_rows = (np.bincount(each, minlength=len(level)) for each in (true_group, group))
     return Score(level, rows, synthetic_rows, names, detail, bias)
-
-
-def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all") -> Floats:
-    """Distance of each pair's two-way tables between two distributions on coded rows: tables, priors or estimates.
-
-    >>> from prade import Schema
-    >>> schema = Schema.from_mbi({"x": 2, "y": 2})
-    >>> p = Coded(schema, {"x": np.array([0, 1]), "y": np.array([0, 1])}, np.array([3.0, 1.0]))
-    >>> joint_errors(p, Coded(schema, {"x": np.array([0]), "y": np.array([0])}))
-    array([0.5])
-    """
-    names = chosen_pairs([name for name in p.schema.coded if name in p.codes and name in q.codes], pairs)
-    return distances_of(p.codes, q, names, truth_weights=p.weights, threads=None)
 
 
 # ---------------------------------------------------------------------- pairs

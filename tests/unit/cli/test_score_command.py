@@ -62,7 +62,7 @@ def test_json_has_them_all(call, home):
     found = json.loads(call("--json", "--public", home / "public.parquet", "--sample", 200).stdout)
     assert {"mean", "nist", "groups", "pairs", "worst_pairs", "worst_places", "public", "metrics"} <= set(found)
     assert set(found["metrics"]) == {
-        *("summary", "rows", "kmarginal", "propensity", "linear", "logistic", "pca", "correlations", "unique"),
+        *("summary", "rows", "kmarginal", "propensity", "linear", "logistic", "correlations", "unique"),
         "consistency",
     }
     assert found["metrics"]["propensity"]["synthetic"]["auc"] >= 0.5

@@ -34,10 +34,11 @@ from prade.reporting.statements import budget_of, once_in_twenty, promise_of
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.evaluation import PublicBaseline, evaluate
-from prade.scoring.score import chosen_pairs, joint_errors
+from prade.scoring.score import chosen_pairs
 from worlds.commands import call
 from worlds.outlines import geojson, square
 from worlds.plans import ledger_for, plan_of
+from worlds.reference import pair_distances
 from worlds.survey import AGE, PERHAPS_WORK, PLACE, SEX, STATE, THREE_PLACES
 from worlds.whole_releases import released
 
@@ -235,7 +236,7 @@ def test_the_public_tables_distance_is_that_of_the_public_baseline(estimates, re
     for g in range(3):
         alone = Prior(SCHEMA, public.codes, baseline.weights(g) / baseline.weights(g).sum())
         assert found.public.groups[g] == pytest.approx(
-            joint_errors(true.take(np.flatnonzero(group == g)), alone, pairs).mean()
+            pair_distances(true.take(np.flatnonzero(group == g)), alone, pairs).mean()
         )
     scored = evaluate(
         *(folder / "private.parquet", release.path / "synthetic.parquet", SCHEMA, ["STATE", "PLACE"]),

@@ -15,8 +15,8 @@ from prade.pipeline import sample
 from prade.release.derived_files import write_rows
 from prade.reporting.html import unpacked
 from prade.reporting.truth import coded_rows, truth_data, truth_of
-from prade.scoring.score import joint_errors
 from worlds.plans import ledger_for, plan_of
+from worlds.reference import pair_distances
 from worlds.workers import SCHEMA, workers
 
 ONES = Workload.all_marginals(SCHEMA, 1)
@@ -74,9 +74,9 @@ def test_the_heat_has_every_pair_and_every_column(data, estimates):
     pairs = list(combinations(range(len(COLUMNS)), 2))
     places = scored.detail[:3].mean(axis=0)
     np.testing.assert_allclose([heat["places"][pair] for pair in pairs], places, atol=3e-5)
-    whole = joint_errors(encode(SCHEMA, TRUE), encode(SCHEMA, path))
+    whole = pair_distances(encode(SCHEMA, TRUE), encode(SCHEMA, path))
     np.testing.assert_allclose([heat["whole"][pair] for pair in pairs], whole, atol=3e-5)
-    public = joint_errors(encode(SCHEMA, TRUE), encode(SCHEMA, PUBLIC))
+    public = pair_distances(encode(SCHEMA, TRUE), encode(SCHEMA, PUBLIC))
     np.testing.assert_allclose([heat["public"][pair] for pair in pairs], public, atol=3e-5)
     sex = np.array(TRUE["SEX"]), np.array(PUBLIC["SEX"])
     assert heat["public"][1, 1] == pytest.approx(2 * abs((sex[0] == 1).mean() - (sex[1] == 1).mean()), abs=3e-5)

@@ -32,7 +32,7 @@ def test_json_has_no_nan_and_every_metric_a_line(found):
     text = json.dumps(found, allow_nan=False)
     assert json.loads(text) == found
     assert {line["why"] for line in found["summary"]} == {""}
-    assert len(found["summary"]) == 11
+    assert len(found["summary"]) == 10
     assert all(line["synthetic"] is not None for line in found["summary"])
     assert found["rows"] == {"truth": 700, "synthetic": 600, "public": 500, "sample": 10_000, "seed": 0}
 
@@ -51,7 +51,7 @@ def test_rows_that_are_further_away_are_worse(found):
     mine, theirs = lines(found), lines(found, "public")
     for name in ("1-marginal", "2-marginal", "3-marginal"):
         assert mine[name] > theirs[name]
-    for name in ("pmse-ratio", "auc", "pca"):
+    for name in ("pmse-ratio", "auc"):
         assert mine[name] < theirs[name]
 
 
@@ -71,8 +71,8 @@ def test_a_seed_decides_everything():
     few = Choices(sample=150, seed=3, trees=4)
     first, again, other = (all_metrics(TRUTH, SYNTHETIC, choices=each) for each in (few, few, Choices(150, 4, trees=4)))
     assert first == again
-    assert first["pca"]["rows"] == first["propensity"]["rows"] == 150
-    assert first["pca"] != other["pca"]
+    assert first["propensity"]["rows"] == 150
+    assert first["propensity"] != other["propensity"]
     assert first["correlations"] == other["correlations"]  # of all rows
 
 
@@ -134,7 +134,6 @@ def test_columns_of_one_value():
         "auc": "no column has more than one value",
         "linear": "no predictor has two values that are frequent enough in every table",
         "logistic": "no predictor has two values that are frequent enough in every table",
-        "pca": "no column of the truth has more than one value",
         "correlations": "no pair of columns has two values or more in both tables",
         "consistency": "no two numeric columns are ordered in nearly all true rows",
     }
@@ -150,7 +149,6 @@ def test_a_single_column():
     assert whys(found)["correlations"]
     assert whys(found)["linear"] == "no column is numeric, so none can be the outcome"
     assert whys(found)["logistic"] == "no other column can serve as a predictor"
-    assert lines(found)["pca"] is not None
 
 
 def test_predictors_that_follow_from_each_other_and_outcomes_that_are_certain():

@@ -19,11 +19,11 @@ from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.privacy.protection import Unit
 from prade.queries.workload import Workload
-from prade.scoring.score import joint_errors
 from prade.tuning.gain import StandInLevel
 from prade.tuning.rehearse import Rehearsal, _noisy, mean_of
 from prade.tuning.stand_ins import StandIn
 from worlds.plans import plan_of
+from worlds.reference import pair_distances
 
 LEVELS = ["STATE", "PLACE"]
 
@@ -201,7 +201,7 @@ def rows_of(stand_in, group):
 
 def test_the_public_baseline_is_the_distance_of_the_public_rows(elsewhere):
     stand_in = elsewhere.stand_ins[0]
-    expected = joint_errors(rows_of(stand_in, 2), stand_in.public.prior, elsewhere.pairs).mean()
+    expected = pair_distances(rows_of(stand_in, 2), stand_in.public.prior, elsewhere.pairs).mean()
     assert elsewhere.public_errors(0)[2] == pytest.approx(expected)
 
 
@@ -260,7 +260,7 @@ def test_errors_of_halves_are_scaled_back(data, same_places):
     truth, mine = rows_of(stand_in, 0), stand_in.recurring.rows(stand_in.public.group, 0)
     codes = {name: code[mine] for name, code in stand_in.public.prior.codes.items()}
     own = Prior(truth.schema, codes, np.ones(mine.sum()))
-    found = joint_errors(truth, own, same_places.pairs).mean()
+    found = pair_distances(truth, own, same_places.pairs).mean()
     assert same_places.public_errors(0)[0] == pytest.approx(found / 2**0.5)
     plan = asking(data, 10**6, data.schema.coded, groups=listed(data.public))
     unscaled = Rehearsal("recurring groups", [replace(stand_in, shrink=1.0)], same_places.pairs)

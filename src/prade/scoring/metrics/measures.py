@@ -3,8 +3,8 @@
 They compare a table with the true rows: they are NOT private, and are published for public rows only. Where there is a
 public table, each metric is also computed for it. `prade.reporting.truth` describes the dictionary.
 
-Propensity and principal components take a sample of at most `sample` rows of each table, the others all rows. A metric
-that these tables, or this installation, do not allow has {"not_available": why} in its place.
+Propensity takes a sample of at most `sample` rows of each table, the others all rows. A metric that these tables, or
+this installation, do not allow has {"not_available": why} in its place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from prade.scoring.metrics.tables import (
     each,
     numbered,
     or_why,
-    principal_components,
     propensity,
     unique_matches,
 )
@@ -37,7 +36,7 @@ from prade.scoring.sides import Side, k_marginal
 SAMPLE, SEED = 10_000, 0
 K = (1, 2, 3)
 INSTALL = "the metrics need scikit-learn: run `pip install 'prade[metrics]'`"
-OTHERS = ("propensity", "linear", "logistic", "pca", "correlations", "unique", "consistency")
+OTHERS = ("propensity", "linear", "logistic", "correlations", "unique", "consistency")
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,6 @@ def _computations(truth: Side, others: Mapping[str, Side | None], choices: Choic
         "propensity": lambda: {"rows": size, **each(told_apart, drawn)},
         "linear": lambda: regression(sides, choices.linear or usual_linear(schema, columns), numeric=True),
         "logistic": lambda: regression(sides, choices.logistic or usual_logistic(schema, columns), numeric=False),
-        "pca": lambda: principal_components(few["truth"], drawn),
         "correlations": lambda: correlation_differences(truth, others),
         "unique": lambda: unique_matches(number["truth"], {name: number.get(name) for name in others}),
         "consistency": lambda: consistency(truth, others, seed),
@@ -148,7 +146,6 @@ _LINES = (
     _Line("auc", "Propensity: AUC of a classifier", "propensity", "auc", 0.5, 3, "0.5 guessing, 1 tells every row"),
     _Line("linear", "Linear regression: overlap of intervals", "linear", "overlap", 1, 3, _OF_FITS),
     _Line("logistic", "Logistic regression: overlap of intervals", "logistic", "overlap", 1, 3, _OF_FITS),
-    _Line("pca", "Principal components: distance", "pca", "distance", 0, 3, "0 perfect, in standard deviations"),
     _Line("correlations", "Correlations: mean difference", "correlations", "mean", 0, 3, "0 perfect, 1 or more worst"),
     _Line("unique", "Unique true rows that occur exactly", "unique", "share", None, 4, "share; compare with public"),
     _Line("consistency", "Rows that break an order of numbers", "consistency", "", 0, 4, "share; 0 perfect"),

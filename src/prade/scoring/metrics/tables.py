@@ -1,4 +1,4 @@
-"""Metrics of whole tables: correlations, principal components, propensity, matches, and rules that rows break."""
+"""Metrics of whole tables: correlations, propensity, matches, and rules that rows break."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from prade.core.arrays import Floats, Ints, distinct_rows
 from prade.data.declare.draft import MOST_ROWS, ordered_pairs
 from prade.scoring.sides import NotAvailable, Side
 
-AXES = 5
 DEPTH, SHUFFLES, FOLDS, TREES = 5, 5, 5, 60
 FEWEST_ROWS = 50  # of each table: enough for every fold to have some of both
 MOST_CATEGORIES = 255  # that boosted trees take; more are ordered by their code
@@ -90,61 +89,6 @@ def correlation_differences(truth: Side, others: Mapping[str, Side | None]) -> d
         return {"mean": off.mean(), "largest": off.max()}
 
     return each(compared, others)
-
-
-# ---------------------------------------------------------------------- principal components
-
-
-def principal_components(truth: Side, others: Mapping[str, Side | None]) -> dict[str, Any]:
-    """The axes along which true rows differ most, and where other tables lie on them; rows count once.
-
-    Numbers are standardised by the truth's mean and deviation (missing counts as the mean, and has a feature of its
-    own); each value of a category is a feature (indicator - p) / sqrt(p) with p its share in the truth, as in the
-    factor analysis of mixed data. On each axis, in standard deviations of the truth: the `shift` of the mean, and
-    Wasserstein's `distance`.
-    """
-    from scipy.stats import wasserstein_distance
-    from sklearn.decomposition import PCA
-
-    cells = np.concatenate(_features(truth, truth), axis=1)
-    if len(truth) < 2 or not cells.any():
-        raise NotAvailable("no column of the truth has more than one value")
-    model = PCA(min(AXES, *cells.shape), svd_solver="full").fit(cells)
-    real = model.explained_variance_ratio_ > 1e-9
-    vectors, shares = model.components_[real], model.explained_variance_ratio_[real]
-
-    def compared(side: Side) -> dict[str, Any]:
-        theirs = np.concatenate(_features(truth, side), axis=1)
-        total, axes = theirs.var(axis=0).sum(), []
-        for one, other in zip((cells @ vectors.T).T, (theirs @ vectors.T).T, strict=True):
-            share = other.var() / total if total > 0.0 else 0.0
-            shift, distance = (other.mean() - one.mean()) / one.std(), wasserstein_distance(one, other) / one.std()
-            axes.append({"share": share, "shift": shift, "distance": distance})
-        return {"distance": np.mean([axis["distance"] for axis in axes]), "axes": axes}
-
-    return {"rows": len(truth), "axes": shares, **each(compared, others)}
-
-
-def _features(truth: Side, side: Side) -> list[Floats]:
-
-    def indicator(flags: Any, share: float) -> Floats:  # one that no true row has, or every one, tells nothing
-        return (flags - share) / np.sqrt(share) if 0.0 < share < 1.0 else np.zeros(len(flags))
-
-    blocks = []
-    for name in truth.columns:
-        if name in truth.numbers:
-            absent = np.isnan(truth.numbers[name])
-            known = truth.numbers[name][~absent]
-            varies = len(known) > 0 and np.ptp(known) > 0.0  # a rounded deviation of equal numbers may be above 0
-            mean, deviation = (known.mean(), known.std()) if varies else (0.0, np.inf)
-            missing = np.isnan(side.numbers[name])
-            standard = np.where(missing, 0.0, (side.numbers[name] - mean) / deviation)
-            features = [standard, indicator(missing, float(absent.mean()))]
-        else:
-            shares = np.bincount(truth.codes[name], minlength=truth.schema.size(name)) / max(len(truth), 1)
-            features = [indicator(side.codes[name] == code, share) for code, share in enumerate(shares)]
-        blocks.append(np.stack(features, axis=1))
-    return blocks
 
 
 # ---------------------------------------------------------------------- propensity
