@@ -41,8 +41,8 @@ def pair_errors(
 ) -> Floats:
     """Distances d[g, k] between the two-way tables of two sets of coded rows, by group and pair.
 
-    Rows carry group numbers 0 to `n_groups` - 1; the first ones count once, the others by their weights. A group in which
-    one side has no mass is at distance 2, one in which neither has any at NaN.
+    Rows carry group numbers 0 to `n_groups` - 1; the first ones count once, the others by their weights. A group in
+    which one side has no mass is at distance 2, one in which neither has any at NaN.
     """
     columns = list(dict.fromkeys(name for pair in pairs for name in pair))
     width = np.min_scalar_type(max(schema.shape(columns)) - 1)

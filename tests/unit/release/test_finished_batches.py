@@ -16,7 +16,7 @@ def keep(finished, batch, text):
 
 def found(batches, name):
     """The file of a finished batch; None if there is none, or if it is damaged."""
-    return next((path for path in batches.paths("") if path.name.split(".")[0] == name), None)
+    return next((path for path in batches.paths(".txt") if path.name.split(".")[0] == name), None)
 
 
 @pytest.fixture
