@@ -1,14 +1,10 @@
 """The numbers of a report: for every level and group the public table, the answers, the estimate and synthetic rows.
 
-    public     the group's distribution according to the public table alone (`public_factors`)
-    noisy      the release's answers about the group: its own, combined with the sums over its descendants
-    estimate   what `prade.estimating.levels.estimates` answers: a level above the last has the sums of its groups
-    synthetic  the rows in the release's folder
-    truth      the true rows, for a page that is not private
-
-    misfit[g] = sqrt(mean over cells of z^2)        z = (noisy count - total * share of the cell) / sd of the noise
-
-A perfect fit has a misfit of about 1, which comes from the noise itself.
+public     the group's distribution according to the public table alone (`public_factors`)
+noisy      the release's answers about the group: its own, combined with the sums over its descendants
+estimate   what `prade.estimating.levels.estimates` answers: a level above the last has the sums of its groups
+synthetic  the rows in the release's folder
+truth      the true rows, for a page that is not private
 """
 
 from __future__ import annotations
@@ -52,7 +48,7 @@ class View:
 
     `shares[series]` (public, estimate, synthetic, and truth if given) are the shares of the cells of all shown parts,
     side by side; `number` is, for each group of the last level, the group of this level that contains it. `total_sd`
-    are standard deviations of the numbers of rows. Status and KL are None where no estimate was made.
+    are standard deviations of the numbers of rows.
     """
 
     name: str
@@ -63,8 +59,6 @@ class View:
     totals: Floats
     total_sd: Floats
     shares: dict[str, Floats]
-    status: tuple[str | None, ...]
-    kl: Sequence[float | None]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -91,15 +85,6 @@ class Facts:
         number = self.parts.index(part)
         first = sum(each.n_cells for each in self.parts[:number])
         return slice(first, first + part.n_cells)
-
-    def misfit(self, view: View, series: str) -> Floats:
-        """The distance of each group's noisy answers from a series, over the cells of all parts."""
-        squares, cells = np.zeros(len(view)), 0
-        for k, part in enumerate(view.answers.parts):
-            expected = view.answers.totals[:, None] * view.shares[series][:, self.at(part)]
-            z = (view.answers.counts[k] - expected) / np.sqrt(view.answers.variance[:, k, None])
-            squares, cells = squares + (z**2).sum(axis=1), cells + part.n_cells
-        return np.asarray(np.sqrt(squares / cells))
 
 
 def facts_of(
@@ -164,21 +149,17 @@ def _whole(estimates: Estimates) -> View:
     counts = [each.sum(axis=0, keepdims=True) for each in top.counts]
     totals, total_variance = top.totals.sum(keepdims=True), top.total_variance.sum(keepdims=True)
     answers = RawAnswers(top.parts, counts, variance, totals, total_variance)
-    first = estimates.levels[0] if not estimates.plan.levels[0].by else None
     number = np.zeros(len(estimates.totals), np.int64)
-    status, kl = (first.status, first.kl.tolist()) if first else ((None,), [None])
-    rows = _rows_of(estimates, number, 1)
     name = WHOLE if estimates.plan.levels[-1].by else ONE_TABLE
-    return View(name, (), [name], number, answers, *rows, {}, status, kl)
+    return View(name, (), [name], number, answers, *_rows_of(estimates, number, 1), {})
 
 
 def _view(estimates: Estimates, level: int) -> View:
-    grouping, made = estimates.plan.groupings[level], estimates.levels[level]
+    grouping = estimates.plan.groupings[level]
     number = estimates.plan.groupings[-1].above(grouping)
     name, labels = estimates.plan.levels[level].name, group_texts(estimates.plan.schema, grouping)
     rows = _rows_of(estimates, number, len(grouping))
-    kl = made.kl.tolist()
-    return View(name, grouping.by, labels, number, estimates.answers[level], *rows, {}, made.status, kl)
+    return View(name, grouping.by, labels, number, estimates.answers[level], *rows, {})
 
 
 def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, Floats]:

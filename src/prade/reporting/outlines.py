@@ -43,18 +43,13 @@ class IncompleteMap(Remark):
 
 @dataclass(frozen=True)
 class Outlines:
-    """The path of every group of a level that has an outline, in a box of `width` x `height`.
-
-    `others` are the paths of features in that box that match no group.
-    """
+    """The path of every group of a level that has an outline, in a box of `width` x `height`."""
 
     level: int
     key: str
     width: int
     height: int
     paths: dict[int, str]
-    others: list[str]
-    unused: int  # features that match no group
     groups: int  # of the level, with or without an outline
 
     @property
@@ -94,9 +89,7 @@ def outlines(source: str | PathLike[str], levels: Sequence[Grouping], key: str |
         )
     *_, level, name, matches = max(tried, key=lambda fit: fit[:3])
     rings = {group: [ring for f in which for ring in _rings(features[f])] for group, which in matches.items()}
-    used = {f for which in matches.values() for f in which}
-    others = [list(_rings(feature)) for f, feature in enumerate(features) if f not in used]
-    return Outlines(level, name, *_drawn(rings, others), len(others), len(levels[level]))
+    return Outlines(level, name, *_drawn(rings), len(levels[level]))
 
 
 def simple(text: Any) -> Key:
@@ -189,12 +182,10 @@ def _rings(feature: _Feature) -> Iterator[Ring]:
             yield [(point[0], point[1]) for point in ring]
 
 
-def _drawn(
-    rings: Mapping[int, Sequence[Ring]], others: Sequence[Sequence[Ring]]
-) -> tuple[int, int, dict[int, str], list[str]]:
-    """The width and height of the box that the groups' shapes fill, their paths on the grid, and others in the box."""
+def _drawn(rings: Mapping[int, Sequence[Ring]]) -> tuple[int, int, dict[int, str]]:
+    """The width and height of the box that the groups' shapes fill, and their paths on the grid."""
     points = [point for each in rings.values() for ring in each for point in ring]
-    if not points or not all(map(_possible, points)):
+    if not points or not all(abs(coordinate) <= FURTHEST for point in points for coordinate in point):
         raise DataError("the outlines in the GeoJSON file have no points, or impossible ones; export the file again")
     # Without this, islands on the two sides of the date line would be drawn a world apart.
     turn = max(x for x, _ in points) - min(x for x, _ in points) > 180
@@ -213,17 +204,7 @@ def _drawn(
             [(round((flat(x) - west) * scale), round((north - y) * scale)) for x, y in ring] for ring in each if ring
         ]
 
-    def inside(each: Sequence[Snapped]) -> bool:
-        xs, ys = ([point[k] for ring in each for point in ring] for k in (0, 1))
-        return max(xs) > 0 and min(xs) < width and max(ys) > 0 and min(ys) < height
-
-    paths = {group: _path(drawn(each)) for group, each in rings.items() if any(each)}
-    beside = [drawn(each) for each in others if all(_possible(point) for ring in each for point in ring)]
-    return width, height, paths, [_path(each) for each in beside if each and inside(each)]
-
-
-def _possible(point: Point) -> bool:
-    return all(abs(coordinate) <= FURTHEST for coordinate in point)
+    return width, height, {group: _path(drawn(each)) for group, each in rings.items() if any(each)}
 
 
 def _path(rings: Sequence[Snapped]) -> str:

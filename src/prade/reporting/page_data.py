@@ -10,15 +10,13 @@ whole table, a level of one group.
                  "cells": [first, end] of its cells in a view's arrays,
                  "error": model error of its table in a group of the last level, null if all may have no rows,
                  "width": median width of its cells' 95 % intervals there, in rows}
-    views        {"name", "by", "labels", "totals": numbers of rows, "totalSd": their standard deviations,
+    views        {"name", "by", "labels", "totals": numbers of rows,
                  "public", "noisy", "estimate", "synthetic", and "truth" if given: packed shares of the cells of all
                  columns, one column after the other; "noisy" is NaN where a column was not measured,
                  "low", "high": 95 % intervals of "estimate", "rowsLow", "rowsHigh": the same in numbers of rows,
                  "basis": for each column "measured", "summed" or "model",
-                 "error", "width": for each group, as for columns; the error is null where the group may have no rows,
-                 "technical": {"before": misfit of the public table, "after": of the estimate, "kl", "status"}}
+                 "error", "width": for each group, as for columns; the error is null where the group may have no rows}
     noun         what numbers of rows count: "people" where nobody has more than one row, otherwise "rows"
-    z            a 95 % interval is the estimate plus and minus z standard deviations
     pairs        for each view {"index": [[i, j], ...] with i < j, numbers of columns,
                  "starts": where each pair's cells start, and the number of all cells at the end,
                  series and intervals as in views, of all pairs, one after the other, j running fastest,
@@ -27,7 +25,6 @@ whole table, a level of one group.
                  pair that a view does not have is not known for its groups and must not be shown under their names
     largestPair  pairs of more cells are not shown
     map          null, or the outlines (`prade.reporting.outlines`) with "view" and "without", the groups without one
-    statuses     {status: what it means}, of those that occur in "technical"
     truth        null, or the comparison with the true rows (`prade.reporting.truth`)
 """
 
@@ -42,9 +39,8 @@ import numpy as np
 from prade.core.arrays import Floats, mass_per_cell
 from prade.core.execution import Execution, several
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
-from prade.estimating.estimate import Status
 from prade.estimating.levels.asked_rows import basis
-from prade.estimating.levels.cell_counts import NINETY_FIVE, interval
+from prade.estimating.levels.cell_counts import interval
 from prade.estimating.levels.error_bars import AT_ONCE
 from prade.queries.parts import Marginal
 from prade.reporting import statements
@@ -88,7 +84,6 @@ def data_of(
     diagnosis = diagnosed(plan, release.noisy, estimates.public.observed, threads=execution.threads)
     use, careful = use_and_care(_situation(estimates, facts, precisions, copied, diagnosis))
     views = [_view(estimates, facts, precision) for precision in precisions]
-    statuses = {name for view in facts.views for name in view.status}
     pairs = pairs_of(estimates, facts, largest=largest_pair, most_numbers=most_numbers, execution=execution)
     return {
         "headline": statements.headline_of(release, rows),
@@ -100,16 +95,14 @@ def data_of(
         "columns": _columns(estimates, precisions[-1]),
         "views": views,
         "noun": "people" if plan.unit.max_rows == 1 else "rows",
-        "z": NINETY_FIVE,
         "pairs": pairs,
         "largestPair": largest_pair,
         "map": None if shapes is None else _map(estimates, facts, shapes),
-        "statuses": {status.value: status.advice for status in Status if status.value in statuses},
         "budget": statements.budget_of(plan),
         "promise": statements.promise_of(release, copied),
         "provenance": statements.provenance_of(estimates, seed, rows),
         "methodology": statements.methodology_of(estimates, rows, seed),
-        "truth": truth and truth_data(estimates, truth, copied=copied, execution=execution),
+        "truth": truth and truth_data(estimates, truth, execution),
     }
 
 
@@ -149,19 +142,12 @@ def _view(estimates: Estimates, facts: Facts, precision: Precision) -> dict[str,
         "by": list(view.by),
         "labels": view.labels,
         "totals": np.rint(view.totals).astype(int).tolist(),
-        "totalSd": rounded(view.total_sd, 1),
         **_packed_shares(shares, precision.sd),
         "rowsLow": packed(rows_low, unit=1, type="i32"),
         "rowsHigh": packed(rows_high, unit=1, type="i32"),
         "basis": [basis(estimates.plan, view.by, part) for part in columns],
         "error": rounded(precision.errors.mean(axis=1), 4),
         "width": rounded(np.median(precision.widths, axis=1), 1),
-        "technical": {
-            "before": rounded(facts.misfit(view, "public"), 2),
-            "after": rounded(facts.misfit(view, "estimate"), 2),
-            "kl": rounded(view.kl, 4),
-            "status": list(view.status),
-        },
     }
 
 
@@ -211,7 +197,7 @@ def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]
     """The outlines, and the view whose groups they show."""
     by = estimates.plan.groupings[shapes.level].by
     view = next(number for number, each in enumerate(facts.views) if each.by == by)
-    names = ("width", "height", "paths", "others", "key", "unused", "lack")
+    names = ("width", "height", "paths", "key", "lack")
     shown = {name: getattr(shapes, name) for name in names}
     return {**shown, "view": view, "without": len(facts.views[view]) - len(shapes.paths)}
 

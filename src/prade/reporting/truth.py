@@ -15,11 +15,9 @@ All of this is computed from true rows. It is not private.
     priorError, syntheticError   the same for each place of the last view, null where it has no true rows
     worst_pairs   [{"first", "second", and as in heat: "places", "whole", "public"}]
     worst_places  as in `prade score --json`, and "view": index of the last view
-    heat          {"columns", "places", "whole", "public": packed, symmetric; the diagonal is the
-                  distance of the one-way table; "places" is the mean over the places of the last level, "whole" and
-                  "public" compare all rows together}
+    heat          {"places", "whole", "public": packed, symmetric; the diagonal is the distance of the one-way table;
+                  "places" is the mean over the places of the last level, the others compare all rows together}
     metrics       as in `prade score --json` (`prade.scoring.metrics.measures.all_metrics`)
-    copies        {"share", "words"}
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ from prade.core.files import found_files, paths_of
 from prade.data.declare.display import group_texts
 from prade.data.public.joint import Coded, encode
 from prade.data.read.csv import format_of
-from prade.data.read.files import copies_in_words
 from prade.data.read.tables import read_table, table_columns
 from prade.release.derived_files import kept_rows
 from prade.reporting.html import packed
@@ -115,10 +112,8 @@ def truth_of(
     return Truth(scored, public_score, true.take(inside), number[inside], (synthetic, group))
 
 
-def truth_data(
-    estimates: Estimates, truth: Truth, *, copied: float | None = None, execution: Execution = Execution()
-) -> dict[str, Any]:
-    """The page's entry "truth"; `copied` is the share of copies that the file of synthetic rows states."""
+def truth_data(estimates: Estimates, truth: Truth, execution: Execution = Execution()) -> dict[str, Any]:
+    """The page's entry "truth"."""
     schema = estimates.plan.schema
     pairs = tuple(combinations_with_replacement(schema.coded, 2))
     heat = _heat(estimates, truth, pairs, execution.threads)
@@ -131,7 +126,6 @@ def truth_data(
     labels = group_texts(schema, estimates.plan.groupings[-1])
     last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
     compared = truth.public
-    matrices = {name: packed(_matrix(each, len(schema.coded))) for name, each in heat.items()}
     return {
         "score": truth.score.mean,
         "nist": truth.score.nist,
@@ -147,8 +141,7 @@ def truth_data(
             {**place, "label": labels[place["group"]], "view": last_view}
             for place in worst_places(truth.score, compared.groups)
         ],
-        "heat": {"columns": list(schema.coded), **matrices},
-        "copies": {"share": copied, "words": copies_in_words(copied)},
+        "heat": {name: packed(_matrix(each, len(schema.coded))) for name, each in heat.items()},
         "metrics": metrics,
     }
 

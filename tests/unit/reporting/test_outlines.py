@@ -29,7 +29,7 @@ def test_features_are_matched_to_groups(tmp_path, properties, key):
     """By one property or those given; leading zeros and kinds of number do not matter; the finest level that fits."""
     file = geojson(tmp_path / "a.json", *(square(-80 + k, 40, n=k, **each) for k, each in enumerate(properties)))
     found = outlines(file, PUMAS, key)
-    assert (found.level, found.key, sorted(found.paths), found.unused) == (1, key or "id", [0, 1, 2], 0)
+    assert (found.level, found.key, sorted(found.paths)) == (1, key or "id", [0, 1, 2])
 
 
 def test_a_text_with_a_dash_is_one_group(tmp_path):
@@ -41,7 +41,7 @@ def test_a_text_with_a_dash_is_one_group(tmp_path):
 def test_a_last_value_that_tells_groups_apart_is_enough(tmp_path):
     file = geojson(tmp_path / "a.json", square(0, 0, name="P"), square(2, 0, name="q"), square(4, 0, name="z"))
     found = outlines(file, levels(STATE=[1, 2], PLACE=["p", "q"]))
-    assert (found.level, sorted(found.paths), found.unused) == (1, [0, 1], 1)
+    assert (found.level, sorted(found.paths)) == (1, [0, 1])
 
 
 def test_outlines_that_are_no_group_are_an_error(tmp_path):
@@ -100,13 +100,3 @@ def test_multipolygons_holes_and_specks(tmp_path):
     found = outlines(geojson(tmp_path / "a.json", several, square(9, 0, 1e-7, S=39)), PUMAS)
     assert found.paths[0].count("M") == 2
     assert re.fullmatch(r"M\d+ \d+(L\d+ \d+){3}Z", found.paths[1])
-
-
-def test_the_map_has_outlines_of_other_places_beside_the_groups(tmp_path):
-    """Those that touch the groups' box; a feature on the other side of the world would shrink the map."""
-    inside, outside = square(1, 0, s=3), square(120, 40, s=4)
-    found = outlines(geojson(tmp_path / "a.json", square(0, 0, S=17), square(2, 0, S=39), inside, outside), PUMAS)
-    assert set(found.paths) == {0, 1}
-    assert len(found.others) == 1
-    assert found.unused == 2
-    assert found.width / found.height == pytest.approx(3, rel=0.01)

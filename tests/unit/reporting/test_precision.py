@@ -16,7 +16,6 @@ def precision(totals, total_sd, sd, shares):
     labels = [f"group {g}" for g in range(groups)]
     view = View(
         *("PLACE", ("PLACE",), labels, np.arange(groups), None, totals, np.array(total_sd), series),
-        *((None,) * groups, [None] * groups),
     )
     return Precision(view, (0, 2, 5), np.array(sd))
 

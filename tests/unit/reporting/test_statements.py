@@ -13,7 +13,6 @@ from prade.planning.settings import Expected
 from prade.reporting.statements import (
     MEASURE,
     caveats_of,
-    cite,
     expected_tile,
     headline_of,
     methodology_of,
@@ -141,11 +140,6 @@ def test_the_paragraph_follows_the_plan(known, words):
     assert words in methodology(**known)
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(estimator="ide")])
-def test_one_table_is_not_called_a_group(settings):
-    assert "group" not in methodology(settings, levels=[ALONE], groups=None)
-
-
 def test_everything_that_is_needed_to_make_it_again(estimates):
     found = provenance_of(estimates, 7, 3361)
     manifest = json.loads((estimates.release.path / "release.json").read_text())
@@ -166,9 +160,3 @@ def test_public_files_are_named_without_their_folders():
     ]
     assert public_files(plan(public=PublicFiles(("il.csv",)))) == [{"file": "il.csv", "hash": None}]
     assert public_files(plan()) == []
-
-
-def test_a_citation_for_readers(estimates):
-    made = str(json.loads((estimates.release.path / "release.json").read_text())["made"])[:10]
-    sentence = f"census-like survey: synthetic rows with differential privacy ({made}). 3,361"
-    assert cite(estimates.release, 3361).startswith(sentence)

@@ -38,17 +38,15 @@ def estimates(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(estimates):
     drawn = coded_rows(estimates.plan, estimates.release.path / "synthetic.parquet")
-    return truth_data(estimates, truth_of(estimates, TRUE, *drawn), copied=0.9)
+    return truth_data(estimates, truth_of(estimates, TRUE, *drawn))
 
 
 def test_it_is_json_with_the_promised_keys(data):
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert set(data) == {
         *("score", "nist", "pairs", "synthetic", "prior", "ratio", "priorError", "syntheticError", "sentence"),
-        *("worst_pairs", "worst_places", "heat", "copies", "metrics"),
+        *("worst_pairs", "worst_places", "heat", "metrics"),
     }
-    assert data["copies"]["share"] == 0.9
-    assert "90 % of the rows" in data["copies"]["words"]
     assert data["metrics"]["rows"]["public"] == 400
 
 
@@ -65,7 +63,6 @@ def test_the_score_and_its_ratio(data, estimates):
 
 def test_the_heat_has_every_pair_and_every_column(data, estimates):
     heat = {name: unpacked(data["heat"][name]) for name in ("places", "whole", "public")}
-    assert data["heat"]["columns"] == list(COLUMNS)
     for each in heat.values():
         assert each.shape == (len(COLUMNS), len(COLUMNS))
         np.testing.assert_array_equal(each, each.T)

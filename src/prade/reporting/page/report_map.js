@@ -1,6 +1,6 @@
 // The groups as a map: coloured by a share, its uncertainty or an error. The arrow keys move between groups; a click or Enter chooses one.
 
-const MAP = { shapes: new Map(), others: [], at: null, zoom: 1 };
+const MAP = { shapes: new Map(), at: null, zoom: 1 };
 const MEASURES = [
   { key: "share", label: "Estimated share", ofCell: true, show: (x) => percent(x), format: ".1%" },
   { key: "width", label: "Uncertainty: width of the 95 % interval", ofCell: true, show: (x) => percent(x), format: ".1%" },
@@ -20,7 +20,6 @@ function shapeOf(path) {
 
 function startMap() {
   for (const [number, path] of Object.entries(D.map.paths)) MAP.shapes.set(Number(number), { group: Number(number), ...shapeOf(path) });
-  MAP.others = D.map.others.map(shapeOf);
   for (const { key, label } of MEASURES) make($("measure"), "option", { value: key }, label);
   for (const id of ["measure", "cell"]) $(id).addEventListener("change", () => busy(drawMap()));
   for (const [id, factor] of [["zoom-in", 2], ["zoom-out", 0.5], ["zoom-all", 0]]) $(id).addEventListener("click", () => zoom(factor));
@@ -98,7 +97,6 @@ function mapSpec(shapes, width, format, title) {
     projection: { type: "identity", scale, translate },
     params: [{ name: "chosen", value: chosenOnMap() }, { name: "at", value: MAP.at }],
     layer: [
-      outline(MAP.others, { fill: "var(--nothing)", stroke: "var(--ground)", strokeWidth: 0.5 }),
       outline(shapes, { stroke: "var(--ground)", strokeWidth: 0.7, cursor: "pointer" }, {
         encoding: {
           color: {

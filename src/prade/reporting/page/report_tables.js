@@ -1,4 +1,4 @@
-// Errors by column and by group, worst first; how the budget was spent; and how well every group fits.
+// Errors by column and by group, worst first.
 
 const largest = (values) => Math.max(1e-9, ...values.filter((value) => !absent(value)));
 
@@ -69,24 +69,6 @@ function groupsTable(level) {
     chosen: (g) => S.view === level && g === S.group,
   });
   filtered("groups", TABLES.groups, view.labels);
-  technicalTable(view);
-}
-
-function technicalTable(view) {
-  const { before, after, kl, status } = view.technical;
-  const figure = (label, values, digits) => ({ label, kind: "num", value: (g) => values[g], show: (g) => fixed(digits)(values[g]) });
-  const varies = (values) => new Set(values).size > 1;
-  sortable($("technical-table"), {
-    caption: `Fit of the groups of level ${levelName(view)}`,
-    columns: [
-      { label: "Group", kind: "name", value: (g) => view.labels[g] },
-      figure("Noise of rows (sd)", view.totalSd, 1), figure("Misfit before", before, 2), figure("Misfit after", after, 2),
-      ...(varies(kl) ? [figure("KL", kl, 4)] : []),
-      ...(varies(status) ? [{ label: "Status", kind: "text", value: (g) => status[g] ?? "–" }] : []),
-    ],
-    rows: view.labels.map((_, g) => g),
-    start: { column: 3, down: true },
-  });
 }
 
 function startTables() {

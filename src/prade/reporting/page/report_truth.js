@@ -39,8 +39,8 @@ function markPlace() {
 }
 
 async function drawHeat() {
-  const { columns, ...packed } = T.heat;
-  const rows = await rowsOf(packed, $("heat-of").value);
+  const columns = D.columns.map(({ name }) => name);
+  const rows = await rowsOf(T.heat, $("heat-of").value);
   const name = $("heat-of").selectedOptions[0].textContent;
   const cells = columns.flatMap((a, r) => columns.map((b, k) => ({ r, k, distance: rows[r][k], tip: { [r === k ? a : `${a} × ${b}`]: fixed(3)(rows[r][k]) } }))).filter(({ r, k }) => r >= k);
   return chart($("heat-figure"), (width) => {
