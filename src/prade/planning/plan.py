@@ -125,8 +125,6 @@ class Plan:
             )
 
     # ---------------------------------------------------------------- tasks
-    # ---------------------------------------------------------------- tasks
-
     @classmethod
     def simplest(cls, task: Task) -> Plan:
         """The plan that asks for all one-way tables at the last level; it needs no rehearsal and no public table."""
@@ -135,34 +133,23 @@ class Plan:
         return cls.of(task, levels)
 
     @classmethod
-    def of(
-        cls,
-        task: Task,
-        levels: Sequence[Level],
-        *,
-        settings: Settings | None = None,
-        expected: Expected | None = None,
-        public: PublicFiles | None = None,
-        noise: str | None = None,
-    ) -> Plan:
+    def of(cls, task: Task, levels: Sequence[Level], **further: Any) -> Plan:
         """The plan for a task that asks, at each of the task's levels, the questions of `levels`.
 
-        A level of everybody may come before the task's; it is added if the number of all rows is published.
+        A level of everybody may come before the task's; it is added if the number of all rows is published. `further`
+        arguments are those of `Plan`.
         """
         whole = any(isinstance(each, PublishedTotals) and not each.level for each in task.invariants)
         if whole and levels and levels[0].by:
             levels = [Level(()), *levels]
         what = task.dataset, task.schema, task.budget, task.unit, levels, task.groups
-        terms: dict[str, Any] = {"invariants": task.invariants, "targets": task.targets, "noise": noise}
-        plan = cls(*what, settings=settings, expected=expected, public=public, **terms)
+        plan = cls(*what, invariants=task.invariants, targets=task.targets, **further)
         if plan.task != task:
             raise PradeError(
                 f"the plan has the levels {', '.join(level.name for level in plan.levels)}, but the task has "
                 f"{', '.join('+'.join(by) or 'all' for by in task.levels)}: give one Level for each level of the task"
             )
         return plan
-
-    # ---------------------------------------------------------------- contents
 
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
@@ -215,19 +202,14 @@ class Plan:
 
     def line(self, question: Question) -> str:
         """One question as a line of text: its tables, the number of counts, the cost and the noise."""
-        tables = TOTAL if question.is_total else self._tables(question)
-        cost = str(question.share).partition(" (")[0]
-        return f"{tables}: {cost}, {question.law.words} of scale {float(question.scale):g}"
-
-    def _tables(self, question: Question) -> str:
         names = question.names() if question.noun != "part" else []
         more = ", ..." if len(names) > NAMES_SHOWN else ""
         named = f" ({', '.join(names[:NAMES_SHOWN])}{more})" if names else ""
         groups = len(self.groupings[question.level])
         where = f" in each of {groups:,} groups" if groups > 1 else ""
-        return f"{many(len(question.parts), question.noun)}{named}, {many(question.cells, 'count')}{where}"
-
-    # ---------------------------------------------------------------- files
+        tables = f"{many(len(question.parts), question.noun)}{named}, {many(question.cells, 'count')}{where}"
+        cost, scale = str(question.share).partition(" (")[0], float(question.scale)
+        return f"{TOTAL if question.is_total else tables}: {cost}, {question.law.words} of scale {scale:g}"
 
     def changed(self, **changes: Any) -> Plan:
         """The plan with other arguments, for example other `settings`."""
@@ -293,8 +275,6 @@ class Plan:
         home = folder.parent if _released(folder, plan.hash) else folder
         return plan.with_public(replace(plan.public.found_from(folder), folder=str(home)))
 
-    # ---------------------------------------------------------------- noise
-
     def _questions(self) -> Iterator[Question]:
         """All questions, in the order in which answers are stored: by level, and in each level the total first."""
         whole = sum((level.share for level in self.levels), Fraction(0))
@@ -328,17 +308,12 @@ class Plan:
 
 def measured_to_dict(plan: Plan) -> dict[str, Any]:
     """What the plan's hash is made of: all that determines what is measured, and the hashes of the public files."""
-    levels = [
-        {
-            "by": list(level.by),
-            "total": str(level.total),
-            "ask": [
-                {"share": str(ask.share), "parts": [_part_to_value(part) for part in ask.workload]}
-                for ask in level.asks
-            ],
-        }
+    asks = [
+        [{"share": str(ask.share), "parts": list(map(_part_to_value, ask.workload))} for ask in level.asks]
         for level in plan.levels
     ]
+    pairs = zip(plan.levels, asks, strict=True)
+    levels = [{"by": list(level.by), "total": str(level.total), "ask": asked} for level, asked in pairs]
     stated = {"invariant": [each.to_dict() for each in plan.invariants]} if plan.invariants else {}
     # The usual law is left out, as files of earlier versions leave it out: their hashes stay the same.
     noise = {} if plan.law == plan.budget.law else {"noise": plan.law}

@@ -125,7 +125,7 @@ def _expected(table: dict[str, Any]) -> Expected:
 
 def _record(where: str, table: dict[str, Any], record: type[Record], *, complete: bool = False) -> Record:
     """A table as a dataclass: unknown keys are refused, and, if it must be complete, fields that it leaves out."""
-    types = get_type_hints(record)
+    types = get_type_hints(record, include_extras=True)
     known: list[Any] = [
         (each.name, types[each.name], *([] if complete or each.default is MISSING else [each.default]))
         for each in fields(record)  # type: ignore[arg-type]

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from prade.core.errors import EstimationError, PradeError
+import msgspec
+
+from prade.core.errors import EstimationError
 from prade.core.numbers import whole
 
 EstimatorName = Literal["map", "two-stage", "ide"]
 PosteriorName = Literal["laplace", "linear"]
+Size = Annotated[float, msgspec.Meta(ge=0)]  # in a file
 MOST_EXTRA = 0.5  # of the prior's weight: with more, it would no longer be the public table's
 
 
@@ -83,9 +86,6 @@ class Settings:
         return self.support > 0 and self.smooth and self.estimator == "map"
 
 
-# ---------------------------------------------------------------------- expected error
-
-
 NOT_REHEARSED = (
     "The plan was not rehearsed: nobody asked for it, or there are too few public rows. Its error is unknown."
 )
@@ -103,12 +103,9 @@ class TargetError:
 
     what: str
     by: str
-    error: float
-    spread: float
-    prior: float
-
-    def __post_init__(self) -> None:
-        _check_numbers(self, "error", "spread", "prior")
+    error: Size
+    spread: Size
+    prior: Size
 
     def __str__(self) -> str:
         return (
@@ -130,15 +127,12 @@ class Expected:
     expected error 0.182 ± 0.020 (public table alone: 0.339; improvement 0.157 ± 0.011)
     """
 
-    error: float
-    spread: float
-    prior: float
+    error: Size
+    spread: Size
+    prior: Size
     advice: str = ""
-    error_spread: float = 0.0
+    error_spread: Size = 0.0
     targets: tuple[TargetError, ...] = ()
-
-    def __post_init__(self) -> None:
-        _check_numbers(self, "error", "spread", "prior", "error_spread")
 
     @property
     def harmful(self) -> bool:
@@ -152,10 +146,3 @@ class Expected:
             f"expected error {self.error:.3f}{precision} (public table alone: {self.prior:.3f}; "
             f"improvement {improvement:.3f} ± {self.spread:.3f})"
         )
-
-
-def _check_numbers(record: object, *names: str) -> None:
-    for name in names:
-        value = getattr(record, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            raise PradeError(f"{name} is {value!r}: give a number that is not negative")

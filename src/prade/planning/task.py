@@ -55,8 +55,9 @@ class Target:
     task, by their own columns or by all of them; "all" is the whole table, and without any it is the last level. The
     weight is shared by all that the target names.
 
-    >>> Target(["AGE x SEX", "TENURE"], by=["STATE", "PLACE"], weight=3)
-    Target(tables=(('AGE', 'SEX'), ('TENURE',)), by=(('STATE',), ('PLACE',)), weight=3)
+    >>> target = Target(["AGE x SEX", "TENURE"], by=["STATE", "PLACE"], weight=3)
+    >>> target.tables, target.by
+    ((('AGE', 'SEX'), ('TENURE',)), (('STATE',), ('PLACE',)))
     """
 
     tables: tuple[Columns, ...]
@@ -84,11 +85,6 @@ class Target:
         values = tables, tuple(lists.predicates), tuple(lists.statistics), by, share
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
-
-    def __repr__(self) -> str:
-        lists = {name: getattr(self, name) for name in ("tables", "predicates", "statistics", "by")}
-        shown = [f"{name}={value!r}" for name, value in lists.items() if value]
-        return f"Target({', '.join([*shown, f'weight={readable(self.weight)}'])})"
 
     def to_dict(self) -> dict[str, Any]:
         tables = [" x ".join(map(backticked, columns)) for columns in self.tables]

@@ -86,8 +86,6 @@ class Budget:
         """(epsilon, delta) differential privacy. Before dividing it, see `zcdp_within`: its shares add up better."""
         return cls("approx", (exact(epsilon, "epsilon"), exact(delta, "delta")))
 
-    # ---------------------------------------------------------------- values
-
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the numbers, the one that decides first."""
@@ -142,8 +140,6 @@ class Budget:
         forms = "; ".join(f"kind {kind!r} with {' and '.join(each.names)}" for kind, each in _KINDS.items())
         raise PradeError(f"a budget is one of: {forms}; got {str(values)[:80]!r}")
 
-    # ---------------------------------------------------------------- arithmetic
-
     def __add__(self, other: Budget) -> Budget:
         return Budget(self.kind, tuple(a + b for a, b in self._beside(other)))
 
@@ -177,8 +173,6 @@ class Budget:
             )
         return zip(self.amounts, other.amounts, strict=True)
 
-    # ---------------------------------------------------------------- conversions
-
     def as_approx(self, delta: Number) -> Budget:
         """The (epsilon, delta) that this budget implies for a given delta, rounded up; for a pure budget delta is 0.
 
@@ -209,8 +203,6 @@ class Budget:
         if self.delta == 0:
             raise PradeError("delta is 0, but Gaussian noise needs a delta between 0 and 1; give one, or a pure budget")
         return self.delta
-
-    # ---------------------------------------------------------------- noise
 
     def noise_budget(self, law: str | None = None) -> Budget:
         """The budget that a release divides among its questions if all of its noise has this law (default: `law`).

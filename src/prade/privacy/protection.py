@@ -98,9 +98,6 @@ class Unit:
         return cls(**values)
 
 
-# ---------------------------------------------------------------------- what a budget means
-
-
 MOST_EPSILON = Fraction(20)
 LEAST_WEAK_DELTA = Fraction(1, 1000)
 USUAL_DELTA = Fraction(1, 10**6)  # the delta for which a rho is converted to an epsilon

@@ -220,9 +220,6 @@ def column_of(schema: Schema, name: str) -> Column:
     return schema[name]
 
 
-# ---------------------------------------------------------------------- parsing
-
-
 ALLOWED = (
     "a query compares columns with values (AGEP >= 65, 20 <= AGEP < 65, AGEP between 20 and 64, SEX == 2, "
     "SEX in (1, 2), SEX not in (1, 2), SEX is missing, SEX is not missing) and joins them with and, or, not and "
@@ -391,8 +388,6 @@ class _Parser:
             )
         table = [not wanted] * (column.size - 1) + [wanted]
         return Condition(name, f"{backticked(name)} is {'' if wanted else 'not '}missing", tuple(table))
-
-    # ------------------------------------------------------------------ tokens
 
     def peek(self, *, raw: bool = False) -> str:
         """The next token, words in lower case; nothing at the end and for names and text in quotes."""

@@ -110,9 +110,6 @@ def spending_of(error: BaseException) -> str | None:
     return next((note for note in getattr(error, "__notes__", ()) if note.startswith(BEGINNING)), None)
 
 
-# ---------------------------------------------------------------------- releases that the ledger does not have
-
-
 _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}
 
 

@@ -132,12 +132,6 @@ class Manifest(msgspec.Struct):
     head: Head  # of the ledger, when it paid
 
 
-class Extract(msgspec.Struct):
-    """The fields that `ledger.json` must have."""
-
-    account: list[str]
-
-
 @dataclass(frozen=True, eq=False)
 class Release:
     """Noisy counts and the plan that they answer: `noisy[q][k]` has those of part k of question q, [groups, cells].
@@ -236,9 +230,6 @@ class Release:
         return [(question, answers) for question, answers in pairs if question.level == level]
 
 
-# ---------------------------------------------------------------------- measurements
-
-
 def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
     """All noisy counts as one table with one row per count, ordered by question, part, group and cell."""
     import pyarrow as pa
@@ -285,9 +276,6 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
         )
     pieces = iter(np.split(values, ends[:-1]))
     return tuple(tuple(next(pieces).reshape(shape) for shape in each) for each in shapes)
-
-
-# ---------------------------------------------------------------------- the folder
 
 
 class LabelsNotUsed(Remark):
@@ -355,11 +343,9 @@ def note_of(plan: Plan) -> str:
 
 def read_account(folder: Path) -> list[str]:
     """The lines of the account in `ledger.json`."""
-    path = folder / EXTRACT
-    try:
-        return structured(read_sealed(path), Extract).account
-    except Malformed as fault:
-        raise DataError(f"{path} is damaged ({fault}): restore the original") from None
+    account = read_sealed(folder / EXTRACT).get("account")
+    with damage_reported(folder / EXTRACT, "an account", "restore the original"):
+        return structured(account, list[str])
 
 
 def sealed_text(content: Mapping[str, Any]) -> str:

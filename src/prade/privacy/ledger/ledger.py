@@ -90,8 +90,6 @@ class Ledger:
             raise PradeError(f"ledger is {ledger!r}; give a Ledger or the path of its file")
         return cls(custodian_ledger() if ledger is None else ledger)
 
-    # ------------------------------------------------------------------ writing
-
     def open_dataset(self, name: str, unit: Unit, cap: Budget) -> Dataset:
         """Record a data set with its unit and cap. If it is already recorded, unit and cap must be the same."""
         self._prepare_file(name, unit, cap)
@@ -231,8 +229,6 @@ class Ledger:
             records.record(event, recorded.name)
             return records.entries[-1]
 
-    # ------------------------------------------------------------------ reading
-
     def check(
         self,
         dataset: str,
@@ -299,8 +295,6 @@ class Ledger:
     def has(self, head: Head) -> bool:
         """Whether the ledger's chain has passed through this head; False for an old copy or one that was cut off."""
         return self._records().has(head)
-
-    # ------------------------------------------------------------------ inside a transaction
 
     @contextmanager
     def _open(self, writes: str | None, *, create: bool = False) -> Iterator[Records]:
@@ -433,8 +427,6 @@ class Ledger:
                     f"the folder of the ledger {self.path} cannot be created ({error.strerror}); create it, or name "
                     "another ledger in PRADE_LEDGER"
                 ) from None
-
-    # ------------------------------------------------------------------ refusals
 
     def _require_unit(self, recorded: Dataset, unit: Unit) -> None:
         if recorded.unit != unit:

@@ -344,9 +344,6 @@ def _require(*facts: bool) -> None:
         raise BrokenChain
 
 
-# ---------------------------------------------------------------------- statements
-
-
 @dataclass(frozen=True)
 class Statement:
     """Everything a ledger records about one data set at one moment; `head` is the head of its chain then."""
