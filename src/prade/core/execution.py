@@ -105,8 +105,6 @@ def _result_of(future: Future[Result]) -> Result:
         raise
 
 
-# The matrices of this project are small (hundreds to two thousand cells). BLAS threads gain nothing on them, and on a
-# busy machine they wait for each other for seconds. Instead, work runs in parallel over groups and over rows.
 @contextmanager
 def shutting_down(pool: Pool) -> Iterator[Pool]:
     """Shut a pool down after the block; if it raises, tasks that have not started are cancelled.
@@ -148,6 +146,8 @@ def finishing(work: Callable[[Item], Result], items: Sequence[Item], threads: in
     return results
 
 
+# The matrices of this project are small (hundreds to two thousand cells). BLAS threads gain nothing on them, and on a
+# busy machine they wait for each other for seconds. Instead, work runs in parallel over groups and over rows.
 _blas_lock = threading.Lock()
 _blas_users = 0
 _blas_limit: Any = None

@@ -45,7 +45,7 @@ UNFINISHED_ESTIMATES = "unfinished-estimates"  # a folder of finished batches
 SYNTHETIC_PARTS = "synthetic"  # a folder: synthetic rows as a data set of several parquet files
 
 
-FORMAT = 2  # format 1 has no folders; records without folders are still written in it
+FORMAT = 2  # format 1 has no folders
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,9 @@ def recorded(release: Release, record: Record) -> Iterator[None]:
     path = release.path / record.name
     path.unlink(missing_ok=True)
     yield
-    folder = _folder(release, record)
     hashes = {name: file_hash(release.path / name) for name in _files(release, record)}
     with replace_file(path) as temporary:
-        content = {"format": 1 if folder is None else FORMAT, "release": release.fingerprint, "files": hashes}
+        content = {"format": FORMAT, "release": release.fingerprint, "files": hashes}
         temporary.write_text(sealed_text(content), encoding="utf-8")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,16 +39,6 @@ def test_the_hash_equality_and_tasks_leave_labels_out_but_not_values() -> None:
     assert plan_with(other).hash != labelled.hash
     given = {"levels": ["PLACE"], "groups": {"PLACE": ["a", "b"]}}
     assert Task("survey", LABELLED, 1, **given).differs_from(Task("survey", BARE, 1, **given)) is None
-
-
-def test_the_file_has_them(tmp_path: Path) -> None:
-    plan_with(LABELLED).save(tmp_path / "plan.toml")
-    found = Plan.load(tmp_path / "plan.toml")
-    assert found.schema["SEX"].labels == {"1": "male", "2": "female"}
-    assert (found.schema["AGE"].title, found.schema["AGE"].unit) == ("Age", "years")
-    assert found.schema["PLACE"].labels == {"a": "Alpha"}
-    columns = tomllib.loads((tmp_path / "plan.toml").read_text("utf-8"))["schema"]["column"]
-    assert [column.get("title") for column in columns] == ["Place", "Age", None]
 
 
 def test_a_plan_takes_the_labels_of_a_schema_with_its_columns() -> None:

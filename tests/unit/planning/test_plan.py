@@ -280,17 +280,6 @@ def test_shares_add_up_exactly_and_every_table_is_asked_once():
     assert [len(ask.workload) for ask in asks] == [2, 1, 1, 1]
 
 
-@pytest.mark.parametrize("budget", [Budget.pure(1), Budget.zcdp(1)])
-def test_noise_falls_with_the_root_of_the_number_of_cells(budget):
-    """Laplace scales are proportional to 1 / sqrt(cells), Gaussian variances too; all asks cost the whole budget."""
-    asks = weighted_asks(Workload.all_marginals(UNEVEN, 1))
-    plan = Plan("x", UNEVEN, budget, Unit(1), [Level((), asks, total=0)])
-    power = 1 if budget.law == "laplace" else 2
-    products = [float(q.scale) ** power * q.parts[0].n_cells ** 0.5 for q in plan.questions]
-    assert products == pytest.approx([products[0]] * 3, rel=1e-3)
-    assert sum((q.share for q in plan.questions[1:]), plan.questions[0].share) == budget
-
-
 def test_what_cannot_be_weighted_is_refused():
     with pytest.raises(WorkloadError, match="every row has a cell"):
         weighted_asks(Workload.queries(UNEVEN, ["b >= 3"]))

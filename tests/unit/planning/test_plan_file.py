@@ -1,7 +1,6 @@
 """Plan files: the text is readable, says everything, and an edit gone wrong is answered by what to write instead."""
 
 import tomllib
-from fractions import Fraction
 
 import pytest
 import tomli_w
@@ -121,16 +120,6 @@ def test_the_file_reads_like_this_and_is_the_plan(plan, tmp_path):
         assert found.to_toml() == written
 
 
-def test_a_plan_of_everybody_needs_no_groups_and_parts_may_be_tables():
-    schema = Schema.from_mbi({"age": 10})
-    queries = Workload.queries(schema, ["age < 1", "age < 2"])
-    for workload in (Workload.all_marginals(schema, 1), queries):
-        written = Plan("x", schema, Budget.zcdp("1/3"), Unit(7, "ID", 2), [Level((), workload, 0)]).to_toml()
-        for text in (written, written.replace("[groups]\n", "")):
-            assert Plan.from_toml(text).questions[0].parts == workload.parts
-    assert '[[level.ask.parts]]\nqueries = ["age < 1"]\n\n[[level.ask.parts]]\nqueries = ["age < 2"]\n' in written
-
-
 def laplace_within_approx(**changes):
     schema = Schema.from_mbi({"age": 10, "sex": 2})
     levels = [Level("PUMA", Workload.all_marginals(schema, 1), 0)]
@@ -153,13 +142,6 @@ def test_files_without_a_law_mean_what_they_meant_in_earlier_versions():
     plan = laplace_within_approx()
     assert plan.hash == "1afff95e66487698d645090276f97a0031d9be1e50f22e05748f2354dc4efc66"  # by version 0.4
     assert {question.law for question in plan.questions} == {"gaussian"}
-
-
-def test_a_total_that_is_not_given_is_decided():
-    by_puma = Plan.from_toml(TEXT.replace('total = "0"\n', "")).levels[1]
-    assert (by_puma.total, by_puma.share) == (0, 1)  # own 2 * 3^2 = 18, derived 2 * 2 * 2^2 / 2 = 8
-    by_state = Plan.from_toml(TEXT.replace('total = "1"\n', "")).levels[0]
-    assert (by_state.total, by_state.share) == (Fraction(1, 4), 1)  # own 2 * 4^2 = 32, derived 18 / (1/4 + 1/8) = 48
 
 
 QUERIES = '{queries = ["AGE < 18", "AGE >= 65 and SEX == \'f\'", "AGE is missing"]}'

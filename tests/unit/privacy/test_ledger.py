@@ -52,16 +52,6 @@ def test_a_unit_and_a_cap_are_set_once(ledger: Ledger, unit: Unit, cap: Budget, 
     assert ledger.dataset("census") == before
 
 
-def test_data_sets_do_not_share_budget(ledger: Ledger) -> None:
-    ledger.open_dataset("births", Unit(), Budget.zcdp(2))
-    ledger.reserve("census", "p", Budget.pure("0.4"))
-    ledger.reserve("births", "p", Budget.zcdp("0.5"))
-    assert ledger.remaining("census") == Budget.pure("0.6")
-    assert ledger.remaining("births") == Budget.zcdp("1.5")
-    assert [dataset.name for dataset in ledger.datasets()] == ["births", "census"]
-    assert [[entry.id for entry in ledger.entries(name)] for name in ("births", "census")] == [[2], [1]]
-
-
 def test_an_unknown_data_set_is_refused_with_what_is_close(ledger: Ledger) -> None:
     for ask in (ledger.entries, ledger.remaining, ledger.account, ledger.dataset):
         with pytest.raises(PradeError, match=r"no data set 'cencus'.*census"):

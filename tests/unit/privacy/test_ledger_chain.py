@@ -179,20 +179,6 @@ def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> Non
 # ---------------------------------------------------------------- where a release is
 
 
-def test_the_ledger_records_the_whole_path_of_a_release_and_says_it(
-    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    measure(plan_for(), PERSONS, "r", ledger)
-    folder = str(tmp_path / "r")
-    assert [entry.folder for entry in ledger.entries("people")] == [folder]
-    assert f"folder     {folder}" in ledger.account("people")
-    with pytest.raises(BudgetError, match=rf"were written to {folder}; using them again costs nothing"):
-        measure(plan_for(), PERSONS, "elsewhere", ledger)
-    theirs = ledger_at(tmp_path / "theirs")
-    assert import_release(theirs, "r").folder == folder
-
-
 # ---------------------------------------------------------------- importing
 
 

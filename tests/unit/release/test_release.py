@@ -5,9 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
-import duckdb
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -135,23 +133,6 @@ def test_one_row_a_count_by_question_part_group_cell(plan):
     assert {row["group"] for row in rows[10:]} == {"STATE 17, PUMA 01", "STATE 17, PUMA 02", "STATE 39, PUMA 01"}
 
 
-def test_other_tools_read_the_file(plan, folder):
-    release, path = Release.load(folder), folder / MEASUREMENTS
-    joint = release.noisy[3][0]
-    frame = pd.read_parquet(path)
-    assert list(frame) == COLUMNS
-    mine = frame[(frame["level"] == "STATE+PUMA") & (frame["part"] == "AGE x SEX")]
-    assert mine.pivot(index="group", columns="cell", values="noisy").to_numpy().tolist() == joint.tolist()
-    assert mine["scale"].unique().tolist() == [16.0]
-    with duckdb.connect() as database:
-        found = database.execute(
-            "select \"group\", sum(noisy) from read_parquet(?) where part = 'SEX' and level = 'STATE' "
-            'group by "group" order by "group"',
-            [str(path)],
-        ).fetchall()
-    assert found == list(zip(["STATE 17", "STATE 39"], release.noisy[1][0].sum(axis=1).tolist(), strict=True))
-
-
 def test_what_was_written_is_read(plan, tmp_path):
     release = filled(plan, start=-20)
     write_table(measurement_table(plan, release.noisy), tmp_path / MEASUREMENTS)
@@ -228,11 +209,6 @@ def test_counts_and_scales_are_copied_as_floats():
     assert (measured.scale.tolist(), measured.law) == ([2.0, 2.0, 2.0], "laplace")
     with pytest.raises(AttributeError):
         measured.counts = np.zeros(3)
-
-
-def test_variance_by_law():
-    assert Measurement(PART, [0, 0, 0], [0, 1, 3]).variance.tolist() == [0.0, 2.0, 18.0]
-    assert Measurement(PART, [0, 0, 0], [0, 1, 3], "gaussian").variance.tolist() == [0.0, 1.0, 9.0]
 
 
 def test_several_parts_are_measured_as_each_alone():

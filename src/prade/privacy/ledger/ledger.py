@@ -152,7 +152,8 @@ class Ledger:
         if cap is not None:
             self._prepare_file(dataset, unit, cap)
         with self._open("reserve", create=cap is not None) as records:
-            return self._reserve(records, dataset, plan_hash, cost, note, unit, cap, again, folder)
+            terms: dict[str, Any] = {"unit": unit, "cap": cap, "again": again, "folder": folder}
+            return self._reserve(records, dataset, plan_hash, cost, note, **terms)
 
     def start_drawing(self, entry_id: int) -> Entry:
         """Record, durably before this returns, that noise is about to be drawn. Of two runs of an entry, one may."""
@@ -229,22 +230,12 @@ class Ledger:
             records.record(event, recorded.name)
             return records.entries[-1]
 
-    def check(
-        self,
-        dataset: str,
-        plan_hash: str,
-        cost: Budget,
-        *,
-        unit: Unit | None = None,
-        cap: Budget | None = None,
-        again: bool = False,
-        folder: str | PathLike[str] | None = None,
-    ) -> None:
-        """Raise the error that `reserve` would raise now; spend nothing."""
+    def check(self, dataset: str, plan_hash: str, cost: Budget, *, cap: Budget | None = None, **terms: Any) -> None:
+        """Raise the error that `reserve` would raise now with the same arguments; spend nothing."""
         new = cap is not None and not self.path.exists()
         if new and self.path != user_ledger() and not self.path.absolute().parent.is_dir():
             raise DataError(f"the folder of the ledger {self.path} does not exist; create it first")
-        self._reserve(Records() if new else self._records(), dataset, plan_hash, cost, "", unit, cap, again, folder)
+        self._reserve(Records() if new else self._records(), dataset, plan_hash, cost, cap=cap, **terms)
 
     def knows(self, dataset: str) -> bool:
         """Whether the data set is recorded; False also if there is no ledger yet, an error for another spelling."""
@@ -357,11 +348,12 @@ class Ledger:
         dataset: str,
         plan_hash: str,
         cost: Budget,
-        note: str,
-        unit: Unit | None,
-        cap: Budget | None,
-        again: bool,
-        folder: str | PathLike[str] | None,
+        note: str = "",
+        *,
+        unit: Unit | None = None,
+        cap: Budget | None = None,
+        again: bool = False,
+        folder: str | PathLike[str] | None = None,
     ) -> Entry:
         """Record a new entry, or that an earlier one is resumed; an error if this may not be spent."""
         _require_budget(cost, "cost")
