@@ -24,7 +24,7 @@ from prade import Ask, Budget, Level, Plan, Schema, Unit, Workload
 from prade.data.declare.groups import Groups
 from prade.data.public.public import Public
 from prade.examples import census_like
-from prade.planning.questions import weighted_asks
+from prade.planning.questions import shared_asks
 from prade.planning.settings import Settings
 from prade.queries.parts import Cells
 from prade.tuning.rehearse import Rehearsal, mean_of
@@ -77,7 +77,7 @@ def one_way(name: str, schema: Schema, public: Public, groups: Groups, levels: S
     rehearsal = Rehearsal.of(public, groups, levels, bias=None, threads=THREADS)
     asks = {
         "equal": [Ask(Workload.all_marginals(schema, 1), PARTS)],
-        "weighted": weighted_asks(Workload.all_marginals(schema, 1), PARTS),
+        "weighted": shared_asks(Workload.all_marginals(schema, 1), share=PARTS),
         "ranges": with_ranges(schema),
     }
     lines = []
@@ -97,7 +97,7 @@ def all_pairs(schema: Schema, public: Public) -> list:
     """The lines of a whole table that is asked pairs."""
     rehearsal = Rehearsal.of(public, None, [()], bias=None, threads=THREADS)
     pairs = Workload.marginals(schema, combinations(TEN, 2))
-    asks = {"equal": [Ask(pairs)], "weighted": weighted_asks(pairs)}
+    asks = {"equal": [Ask(pairs)], "weighted": shared_asks(pairs)}
     lines = []
     for budget in BUDGETS[1:]:
         plans = {label: Plan("x", schema, budget, Unit(1), [Level((), each, total=0)]) for label, each in asks.items()}

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from prade import Ask, Budget, Level, Plan, Schema, Unit, Workload
-from prade.planning.questions import weighted_asks
+from prade.planning.questions import shared_asks
 
 CASES = {
     "one-way tables": ({"a": 2, "b": 20, "c": 7, "d": 3, "e": 100}, 1),
@@ -49,7 +49,7 @@ def test_no_shares_give_a_smaller_sum(name, budget):
     workload = Workload.all_marginals(schema, k)
     optimum = least([float(part.n_cells) for part in workload])
     unit = 1 / 3 if budget.law == "laplace" else 2.0  # scale 1 / epsilon, variance 1 / (2 rho)
-    found = summed(schema, weighted_asks(workload), budget)
+    found = summed(schema, shared_asks(workload), budget)
     assert found == pytest.approx(unit * optimum, rel=1e-5)
     equal = summed(schema, [Ask(workload)], budget)
     assert equal > 1.05 * found if name != "equal sizes" else equal == pytest.approx(found)

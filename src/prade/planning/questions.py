@@ -140,33 +140,8 @@ def _share(value: Number, what: str) -> Fraction:
 PRECISION = 1000  # square roots are whole multiples of 1 / PRECISION, so that shares are exact fractions
 
 
-def weighted_asks(workload: Workload, share: Number = 1) -> tuple[Ask, ...]:
-    """The tables of a workload as asks of a `Level`; each gets a part of `share` proportional to sqrt(its cells).
-
-    Tables of one size go into one ask. Each table must have a cell for every row, as one-way and two-way tables do:
-    tables that exclude each other would cost less in a single ask.
-
-    >>> from prade.data.declare.schema import Schema
-    >>> schema = Schema.from_mbi({"sex": 4, "age": 16, "work": 4})
-    >>> for ask in weighted_asks(Workload.all_marginals(schema, 1)):
-    ...     print([part.name for part in ask.workload], ask.share)
-    ['sex', 'work'] 1/2
-    ['age'] 1/2
-    """
-    if partial := [part for part in workload if not part.covers]:
-        raise WorkloadError(
-            f"part {partial[0].name!r} may have no cell for a row; weighted shares are for tables in which every row "
-            "has a cell: ask the other queries in an Ask of their own"
-        )
-    by_size: dict[int, list[Part]] = {}
-    for part in workload:
-        by_size.setdefault(part.n_cells, []).append(part)
-    whole = Ask(workload, share).share  # the ask refuses an empty workload and a wrong share
-    return _shared(workload.schema, whole, [(_root(size), by_size[size]) for size in sorted(by_size)])
-
-
-def favoured_asks(
-    schema: Schema, parts: Sequence[Part], first: Sequence[Part], times: Number, share: Number = 1, *, weighted: bool
+def shared_asks(
+    parts: Workload, first: Sequence[Part] = (), times: Number = 1, share: Number = 1, *, weighted: bool = True
 ) -> tuple[Ask, ...]:
     """Asks for some parts, of which each of the `first` gets `times` the part of `share` that another one gets.
 
@@ -174,25 +149,16 @@ def favoured_asks(
     smallest shares first.
 
     >>> from prade.data.declare.schema import Schema
-    >>> schema = Schema.from_mbi({"sex": 4, "age": 16, "work": 4})
-    >>> sex, age, work = Workload.all_marginals(schema, 1)
-    >>> for ask in favoured_asks(schema, [sex, age, work], [age], 4, weighted=False):
+    >>> workload = Workload.all_marginals(Schema.from_mbi({"sex": 4, "age": 16, "work": 4}), 1)
+    >>> for ask in shared_asks(workload):
     ...     print([part.name for part in ask.workload], ask.share)
-    ['sex', 'work'] 1/3
-    ['age'] 2/3
+    ['sex', 'work'] 1/2
+    ['age'] 1/2
     """
     by_weight: dict[Fraction, list[Part]] = {}
     for part in dict.fromkeys([*parts, *first]):
-        favour = Fraction(times) if part in first else Fraction(1)
-        by_weight.setdefault(favour * (_root(part.n_cells) if weighted else 1), []).append(part)
-    return _shared(schema, Fraction(share), sorted(by_weight.items(), key=lambda each: each[0]))
-
-
-def _root(cells: int) -> int:
-    return math.isqrt(cells * PRECISION**2)
-
-
-def _shared(schema: Schema, share: Fraction, alike: Sequence[tuple[Fraction | int, list[Part]]]) -> tuple[Ask, ...]:
-    """One ask for each list of parts; every part has its weight's portion of the share."""
-    unit = share / sum(weight * len(parts) for weight, parts in alike)
-    return tuple(Ask(Workload(schema, parts), unit * weight * len(parts)) for weight, parts in alike)
+        root = math.isqrt(part.n_cells * PRECISION**2) if weighted else 1
+        by_weight.setdefault(root * Fraction(times if part in first else 1), []).append(part)
+    unit = Fraction(share) / sum(weight * len(alike) for weight, alike in by_weight.items())
+    pairs = sorted(by_weight.items(), key=lambda each: each[0])
+    return tuple(Ask(Workload(parts.schema, alike), unit * weight * len(alike)) for weight, alike in pairs)

@@ -41,26 +41,6 @@ def _coloured(queries: Sequence[Query]) -> list[list[Query]]:
     return [[queries[number] for number in group] for group in sorted(map(sorted, groups))]
 
 
-def most_per_row(schema: Schema, parts: Sequence[Part]) -> int:
-    """The largest number of queries that one row can satisfy: never too small, and exact where it can be enumerated.
-
-    A row is in at most one cell of a part, and in exactly one if the part covers all rows. The other parts are grouped
-    so that no two groups share a column: then a row's codes are independent, and the groups' maxima add up. A group of
-    more than 2**20 cells contributes its number of parts.
-    """
-    most = sum(part.covers for part in parts)
-    for columns, members in _groups([part for part in parts if not part.covers]):
-        shape = schema.shape(columns)
-        if math.prod(shape) > LARGEST_JOINT:
-            most += len(members)
-            continue
-        counts = np.zeros(shape, dtype=np.int64)
-        for part in members:
-            counts += _aligned(part.inside(schema), part.columns, columns)
-        most += int(counts.max())
-    return most
-
-
 def _groups(parts: Sequence[Part]) -> list[tuple[tuple[str, ...], list[Part]]]:
     """Parts grouped so that different groups have no column in common; each group with its columns."""
     groups: list[tuple[tuple[str, ...], list[Part]]] = []
@@ -181,5 +161,20 @@ class Workload:
 
     @property
     def per_row(self) -> int:
-        """The largest number of queries that one row can satisfy (`most_per_row`)."""
-        return most_per_row(self.schema, self.parts)
+        """The largest number of queries that one row can satisfy: never too small, and exact where enumerated.
+
+        A row is in at most one cell of a part, and in exactly one if the part covers all rows. The other parts are
+        grouped so that no two groups share a column: then a row's codes are independent, and the groups' maxima add up.
+        A group of more than 2**20 cells contributes its number of parts.
+        """
+        most = sum(part.covers for part in self.parts)
+        for columns, members in _groups([part for part in self.parts if not part.covers]):
+            shape = self.schema.shape(columns)
+            if math.prod(shape) > LARGEST_JOINT:
+                most += len(members)
+                continue
+            counts = np.zeros(shape, dtype=np.int64)
+            for part in members:
+                counts += _aligned(part.inside(self.schema), part.columns, columns)
+            most += int(counts.max())
+        return most

@@ -116,8 +116,14 @@ _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}
 def need_on_record(plan: Plan | Task, target: Path, ledger: Ledger) -> None:
     """Refuse to spend if the ledger lacks a release of the data set that lies at `target` or next to it."""
     dataset = plan.dataset
-    known, own = ledger.knows(dataset), ledger.head()
-    missing = {folder: claim for folder, claim, on_record in _releases(dataset, target, ledger) if not on_record}
+    known, own, missing = ledger.knows(dataset), ledger.head(), dict[Path, Claim]()
+    for place in sorted(target.parent.iterdir()) if target.parent.is_dir() else ():
+        if (release := _release(place)) is not None and confusable(release[0], dataset):
+            _, claim, after = release
+            entry = ledger.paid(dataset, claim) if known else None
+            # on record: imported, or paid for by a ledger that still has all events that the release names
+            if entry is None or not (entry.origin is not None or (after is None or ledger.has(after))):
+                missing[place] = claim
     if not missing:
         return
     folder, claim = next(iter(missing.items()))
@@ -156,33 +162,17 @@ def need_cap(plan: Plan | Task, folder: str | PathLike[str], ledger: Ledger) -> 
 
 def _open_command(plan: Plan | Task, ledger: Path) -> str:
     """The command that enters a run's data set in a ledger, with the run's cost as its cap."""
-    unit, words = plan.unit, ["prade", "ledger", "open", plan.dataset]
-    for name, amount in plan.budget.to_dict().items():
-        if name != "kind":
-            words += [_OPTIONS[name], amount]
-    words += ["--max-rows-per-person", str(unit.max_rows)]
-    if unit.person_id is not None:
-        words += ["--person-id", unit.person_id]
-    if unit.per_group is not None:
-        words += ["--max-rows-per-group", str(unit.per_group)]
-    if unit.neighbours != "add-remove":
-        words += ["--neighbours", unit.neighbours]
-    return shlex.join([*words, "--ledger", str(ledger)])
-
-
-def _releases(dataset: str, target: Path, ledger: Ledger) -> Iterator[tuple[Path, Claim, bool]]:
-    """The releases of a data set at `target` and next to it, unfinished ones too, and whether they are on record.
-
-    On record: the ledger imported it, or paid for it and still has all events that the release names.
-    """
-    known = ledger.knows(dataset)
-    for folder in sorted(target.parent.iterdir()) if target.parent.is_dir() else ():
-        release = _release(folder)
-        if release is not None and confusable(release[0], dataset):
-            _, claim, after = release
-            entry = ledger.paid(dataset, claim) if known else None
-            imported = entry is not None and entry.origin is not None
-            yield folder, claim, imported or (entry is not None and (after is None or ledger.has(after)))
+    unit, amounts = plan.unit, plan.budget.to_dict()
+    options = {
+        **{_OPTIONS[name]: amounts[name] for name in plan.budget.names},
+        "--max-rows-per-person": unit.max_rows,
+        "--person-id": unit.person_id,
+        "--max-rows-per-group": unit.per_group,
+        "--neighbours": None if unit.neighbours == "add-remove" else unit.neighbours,
+        "--ledger": ledger,
+    }
+    words = [str(word) for option in options.items() if option[1] is not None for word in option]
+    return shlex.join(["prade", "ledger", "open", plan.dataset, *words])
 
 
 def _release(folder: Path) -> tuple[str, Claim, Head | None] | None:

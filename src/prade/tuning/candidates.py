@@ -25,11 +25,12 @@ from prade.data.public.information import Information
 from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.planning.questions import Ask, Level, favoured_asks
+from prade.planning.questions import Ask, Level, shared_asks
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.privacy.noise_law import LAPLACE, NoiseLaw
 from prade.queries.parts import Marginal, Part
+from prade.queries.workload import Workload
 from prade.tuning.gain import (
     Columns,
     StandInLevel,
@@ -112,7 +113,7 @@ class Choice:
 
         def asks(parts: tuple[Columns, ...], depth: int, share: Fraction, weighted: bool = False) -> tuple[Ask, ...]:
             others, first = [Marginal.of(schema, columns) for columns in parts], self.first[depth] if self.first else ()
-            return favoured_asks(schema, others, first, self.times, share, weighted=weighted)
+            return shared_asks(Workload(schema, others), first, self.times, share, weighted=weighted)
 
         above = [
             Level(by, asks(parts, depth, share) if share else (), 0)

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from prade import Ask, Budget, Column, Level, Plan, PradeError, Schema, Unit, Workload, WorkloadError
-from prade.planning.questions import TOTAL, total_part, total_variance, weighted_asks
+from prade import Ask, Budget, Column, Level, Plan, PradeError, Schema, Unit, Workload
+from prade.planning.questions import TOTAL, shared_asks, total_part, total_variance
 from prade.planning.settings import Expected
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
@@ -274,16 +274,7 @@ UNEVEN = Schema.from_mbi({"a": 2, "b": 20, "c": 2, "d": 5})
 
 def test_shares_add_up_exactly_and_every_table_is_asked_once():
     workload = Workload.all_marginals(UNEVEN, 1) + Workload.marginals(UNEVEN, [("a", "b")])
-    asks = weighted_asks(workload, "3/7")
+    asks = shared_asks(workload, share="3/7")
     assert sum(ask.share for ask in asks) == Fraction(3, 7)
     assert [part for ask in asks for part in ask.workload] == sorted(workload, key=lambda part: part.n_cells)
     assert [len(ask.workload) for ask in asks] == [2, 1, 1, 1]
-
-
-def test_what_cannot_be_weighted_is_refused():
-    with pytest.raises(WorkloadError, match="every row has a cell"):
-        weighted_asks(Workload.queries(UNEVEN, ["b >= 3"]))
-    with pytest.raises(WorkloadError, match="at least one part"):
-        weighted_asks(Workload(UNEVEN, []))
-    with pytest.raises(PradeError, match="0 or more"):
-        weighted_asks(Workload.all_marginals(UNEVEN, 1), -1)

@@ -370,7 +370,14 @@ class Ledger:
             if entry.resumable and entry.cost == cost and where is not None and entry.folder == where:
                 return records.record_of(entry, {"event": "resumed"})
         if (paid := [entry for entry in earlier if entry.returned is None]) and not again:
-            raise self._paid_already(paid[-1], cost, remaining)
+            entry = paid[-1]
+            raise BudgetError(
+                f"plan {plan_hash} has already been paid for on data set {entry.dataset!r} in {self.path} "
+                f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}",
+                remaining,
+                cost,
+                remedy=Remedy("give_back", entry.id) if entry.resumable else Remedy("again", cost),
+            )
         if not cost <= remaining:
             raise BudgetError(
                 f"data set {recorded.name!r} has {remaining} left of {recorded.cap} in {self.path}, but {cost} was "
@@ -433,15 +440,6 @@ class Ledger:
                 f"data set {recorded.name!r} has a budget of kind {recorded.cap.kind!r} in {self.path}, but the {what} "
                 f"is of kind {given.kind!r}; give Budget.{recorded.cap.kind}(...)"
             )
-
-    def _paid_already(self, entry: Entry, cost: Budget, remaining: Budget) -> BudgetError:
-        return BudgetError(
-            f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {self.path} "
-            f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}",
-            remaining,
-            cost,
-            remedy=Remedy("give_back", entry.id) if entry.resumable else Remedy("again", cost),
-        )
 
 
 def _whole(folder: str | PathLike[str] | None) -> str | None:
