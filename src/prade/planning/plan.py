@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -112,11 +113,23 @@ class Plan:
             raise PradeError("the budget is zero, but every answer costs something: give a larger budget")
         self.noise_budget = self.budget.noise_budget(noise)  # refuses a law that cannot keep the promise
         self.law: NoiseLaw = self.budget.law if noise is None else noise_law(noise)
-        _check_questions(levels, self.schema)
+        if not any(level.asks or level.total for level in levels):
+            raise PradeError("the plan asks no question: give at least one level a workload")
+        if not levels[-1].asks and not levels[-1].total:
+            raise PradeError(
+                "the last level asks no question, so nothing would be known about its groups: leave it out"
+            )
+        asks = [ask for level in levels for ask in level.asks]
+        if any(ask.share == 0 for ask in asks):
+            raise PradeError("an Ask has the share 0, but every answer needs some budget: leave it out")
+        if any(ask.workload.schema != self.schema for ask in asks):
+            raise WorkloadError("a level's workload was made for a schema other than the plan's: make it again")
         nested = [()] * (len(levels) - len(task.levels)) + list(task.levels)  # everybody may come first
         self.levels = tuple(self._settled(replace(level, by=by)) for level, by in zip(levels, nested, strict=True))
         self.published = published_totals(self.invariants, self.groups, self.groupings)
-        self.questions: tuple[Question, ...] = tuple(self._questions())  # refuses a budget that is too small
+        whole = sum((level.share for level in self.levels), Fraction(0))
+        each = (self._questions_of(number, level, whole) for number, level in enumerate(self.levels))
+        self.questions = tuple(chain.from_iterable(each))  # in the order of the answers; refuses too small a budget
         counts = sum(len(self.groupings[question.level]) * question.cells for question in self.questions)
         if counts > MOST_COUNTS:
             raise PradeError(
@@ -124,7 +137,6 @@ class Plan:
                 "fewer columns at a time, coarser bins or fewer groups"
             )
 
-    # ---------------------------------------------------------------- tasks
     @classmethod
     def simplest(cls, task: Task) -> Plan:
         """The plan that asks for all one-way tables at the last level; it needs no rehearsal and no public table."""
@@ -275,13 +287,8 @@ class Plan:
         home = folder.parent if _released(folder, plan.hash) else folder
         return plan.with_public(replace(plan.public.found_from(folder), folder=str(home)))
 
-    def _questions(self) -> Iterator[Question]:
-        """All questions, in the order in which answers are stored: by level, and in each level the total first."""
-        whole = sum((level.share for level in self.levels), Fraction(0))
-        for number, level in enumerate(self.levels):
-            yield from self._questions_of(number, level, whole)
-
     def _questions_of(self, number: int, level: Level, whole: Fraction) -> Iterator[Question]:
+        """The questions of a level, the total first; `whole` is the share of all levels."""
         totals = [((total_part(self.schema, level),), True, level.total, 1)] if level.total else []
         asked = [(ask.workload.parts, False, ask.share, ask.workload.per_row) for ask in level.asks]
         for parts, is_total, share, per_row in (*totals, *asked):
@@ -349,18 +356,6 @@ def _released(folder: Path, plan_hash: str) -> bool:
         manifest = json_value((folder / RELEASED).read_bytes())
         return isinstance(manifest, dict) and manifest.get("plan") == plan_hash
     return False
-
-
-def _check_questions(levels: Sequence[Level], schema: Schema) -> None:
-    if not any(level.asks or level.total for level in levels):
-        raise PradeError("the plan asks no question: give at least one level a workload")
-    if not levels[-1].asks and not levels[-1].total:
-        raise PradeError("the last level asks no question, so nothing would be known about its groups: leave it out")
-    asks = [ask for level in levels for ask in level.asks]
-    if any(ask.share == 0 for ask in asks):
-        raise PradeError("an Ask has the share 0, but every answer needs some budget: leave it out")
-    if any(ask.workload.schema != schema for ask in asks):
-        raise WorkloadError("a level's workload was made for a schema other than the plan's: make it again")
 
 
 def rows_to_plan_with(task: Task, table: PublicTable) -> Public:
