@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from common import DATA, need_data, report, seconds, table
 from large_files import SIZES, WAYS, sizes
-from prade import Schema
+from prade import Groups, Schema
 from prade.data.read.tables import read_table, write_table
 from prade.measuring.noise import add_noise
-from prade.measuring.source import count, open_source
+from prade.measuring.source import counts_of, open_source, tally_of
 from prade.queries.parts import Marginal
 
 ROWS = DATA / "acs2024_ny_pa.parquet"
@@ -50,7 +50,8 @@ def in_prade(files: object) -> Answers:
     with open_source(files) as source:
         for level, columns in levels:
             parts = [Marginal.of(schema, names) for names in columns]
-            found += count(source, schema, parts, groups[level])
+            tally = tally_of(source, schema, [([level], parts)], Groups.of(groups[level]))
+            found += counts_of(source, tally)[0]
     return found
 
 

@@ -46,18 +46,19 @@ def child(way: str, private: str) -> None:
     """Count in this process, with the prade that it finds, and print what it took and what came out."""
     import prade
     from prade import Schema, Unit
+    from prade.data.declare.groups import Groups
     from prade.data.read.tables import read_table
-    from prade.measuring.source import count, open_source
+    from prade.measuring.source import counts_of, open_source, tally_of
     from prade.queries.parts import Marginal
 
     schema = Schema.load(DATA / "acs2024.schema.toml")
-    places = read_table(DATA / "acs2024_ny_pa_geography.csv").select(["STATE", "PUMA"])
+    places = Groups.of(read_table(DATA / "acs2024_ny_pa_geography.csv").select(["STATE", "PUMA"]))
     parts = [Marginal.of(schema, [name]) for name in schema.coded]
     unit = Unit(MOST, person_id=PERSON) if way == "persons" else None
     with _ready(way, private) as address:
         began, worked = time.perf_counter(), _processor_seconds()
         with open_source(address) as source:
-            answers = [count(source, schema, parts, places, unit, by) for by in LEVELS]
+            answers = [counts_of(source, tally_of(source, schema, [(by, parts)], places, unit))[0] for by in LEVELS]
         took, work = time.perf_counter() - began, _processor_seconds() - worked
     sums = [[int(part.sum()) for part in level] for level in answers]
     content = repr([[part.tolist() for part in level] for level in answers] if unit is None else sums)
@@ -87,7 +88,7 @@ def _ready(way: str, private: str) -> Iterator[str]:
     session.sql(f"CREATE TABLE acs USING parquet LOCATION '{private}'")
     session.sql("SELECT count(*) FROM acs").collect()
     try:
-        yield "spark://local/default.acs"
+        yield "spark://session/default.acs"
     finally:
         session.stop()
 

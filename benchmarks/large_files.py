@@ -41,7 +41,6 @@ GROUP_ROWS = 2**17
 CHANCE = 0.05  # that a cell is another row's
 LIMIT = 2 * 2**30  # bytes that the counting process may have
 DUCKDB = "1GiB"  # of them for plain DuckDB
-ROWS_IN_MEMORY = "512MiB"  # of them for rows that wait for the others of their household
 PERSON = "SERIALNO"
 MOST = 5  # rows of a household that count
 WAYS = ("prade", "prade, without a bound", "plain DuckDB")
@@ -106,12 +105,12 @@ def plan_for(unit: Unit) -> Plan:
     return Plan("tiles", schema, Budget.pure(1), unit, levels, places)
 
 
-def by_prade(private: Any, unit: Unit, folder: Path, **settings: Any) -> int:
+def by_prade(private: Any, unit: Unit, folder: Path) -> int:
     """The whole of `measure`; how many noisy counts it wrote."""
     from prade.measuring.run import measure
 
     plan = plan_for(unit)
-    release = measure(plan, private, folder / "release", Ledger(folder / "ledger"), cap=Budget.pure(1), **settings)
+    release = measure(plan, private, folder / "release", Ledger(folder / "ledger"), cap=Budget.pure(1))
     return sum(part.size for answers in release.noisy for part in answers)
 
 
@@ -144,7 +143,7 @@ def child(way: str, rows: int) -> None:
             _in_spark(path, unit, Path(folder))
         else:
             tempfile.tempdir = folder  # spilled rows need room
-            by_prade(path, unit, Path(folder), memory_limit=ROWS_IN_MEMORY)
+            by_prade(path, unit, Path(folder))
         took = time.perf_counter() - began
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps({"seconds": took, "processor": _processor_seconds() - worked, "gib": own}))
@@ -157,14 +156,14 @@ def _processor_seconds() -> float:
 
 def _in_spark(path: Path, unit: Unit, folder: Path) -> None:
     """In a Java machine of this process, which opens the file as a table."""
-    from prade.measuring.spark import open_session
+    from pyspark.sql import SparkSession
 
-    session, end = open_session("spark", "local", "", "the file")
+    session = SparkSession.builder.getOrCreate()
     try:
         session.read.parquet(str(path)).createOrReplaceTempView("tiled")
         by_prade("spark://session/tiled", unit, folder)
     finally:
-        end()
+        session.stop()
 
 
 @contextmanager
@@ -217,9 +216,7 @@ def sizes(numbers: list[int], spark: list[int], ways: list[str]) -> tuple[str, d
         if rows > KEPT:
             path.unlink()
     with limited() as (_, words):
-        text = (
-            f"Memory: {words}. At most {MOST} rows of a household count; {ROWS_IN_MEMORY} of rows wait in memory.\n\n"
-        )
+        text = f"Memory: {words}. At most {MOST} rows of a household count; 512 MiB of rows wait in memory.\n\n"
     text += table(HEADER, lines)
     for way in ways:
         points = [(rows, figures[f"{way}, {rows}"]["processor"]) for rows in sorted(numbers)]

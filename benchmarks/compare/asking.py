@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from prade import Budget, Part, Schema, Unit
+from prade import Budget, Groups, Part, Schema, Unit
 from prade.core.arrays import PreciseMean
 from prade.core.numbers import exact, float_above
 from prade.data.public.joint import Prior
 from prade.measuring.noise import add_noise
-from prade.measuring.source import count, open_source
+from prade.measuring.source import counts_of, open_source, tally_of
 from prade.queries.parts import Marginal, everybody
 from prade.release.release import Measurement
 
@@ -127,7 +127,10 @@ class Table:
 
     def _need(self, parts: Sequence[Part]) -> None:
         missing = [part for part in dict.fromkeys(parts) if part not in self._counts]
-        counts = count(self.source, self.schema, missing, None, self.unit) if missing else []
+        if not missing:
+            return
+        tally = tally_of(self.source, self.schema, [((), missing)], Groups.of(), self.unit)
+        (counts,) = counts_of(self.source, tally)
         self._counts.update((part, each[0]) for part, each in zip(missing, counts, strict=True))
 
 

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from prade.data.read.csv import CsvFile as CsvFile
     from prade.estimating.levels.estimates import Estimates as Estimates
     from prade.measuring.check import check as check
+    from prade.measuring.run import measure as measure
     from prade.pipeline import estimate as estimate
-    from prade.pipeline import measure as measure
     from prade.pipeline import plan as plan
-    from prade.pipeline import report as report
     from prade.pipeline import sample as sample
     from prade.planning.plan import Plan as Plan
     from prade.planning.questions import Ask as Ask
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from prade.queries.parts import Part as Part
     from prade.queries.workload import Workload as Workload
     from prade.release.release import Release as Release
+    from prade.reporting.report import report as report
     from prade.scoring.score import Score as Score
     from prade.scoring.score import score as score
     from prade.synthesizer import Synthesizer as Synthesizer

@@ -4,15 +4,13 @@
 
 The command line, `Synthesizer` and the demonstration all call these functions, so the same task, tables, seed and noise
 give the same release whichever of them is used. Each stage takes the result of the one before, so the public table is
-read once and the plan is decided once. `measure` reads what it has written once more, to be sure of it. Only `measure`
-reads private rows.
+read once and the plan is decided once. Only `measure`, which is in `prade.measuring.run`, reads private rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,18 +21,17 @@ from prade.core.execution import EFFORT, Execution
 from prade.data.public.table import PublicTable
 from prade.data.read.frames import Frame, Like, check_like
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
-from prade.measuring.refusals import refuse_early, refuse_unfit
-from prade.measuring.run import measure as run_measure
-from prade.planning.plan import Plan, plan_with_checked_files, public_of, rows_to_plan_with
+from prade.measuring.refusals import refuse_early
+from prade.measuring.run import measure
+from prade.planning.plan import Plan, public_of, rows_to_plan_with
 from prade.planning.settings import Settings
 from prade.planning.task import Task
-from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 from prade.release.payment import need_cap, spending_stated
 from prade.release.release import Release
-from prade.release.terms import Terms, cap_of, kept_plan, plan_beside
-from prade.reporting.report import write_report
+from prade.release.terms import Terms, kept_plan, plan_beside
+from prade.reporting.report import report
 from prade.sampling.carried import carried_on, expecting_change
 from prade.sampling.draw import PASSES
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
@@ -43,9 +40,10 @@ from prade.tuning.stand_ins import TooSmall
 from prade.tuning.tune import tune as tuned
 
 PathName = str | PathLike[str]
+OnStage = Callable[[str, Any], None]
 
 
-# ---------------------------------------------------------------------- the five stages
+# ---------------------------------------------------------------------- the stages
 
 
 def plan(
@@ -85,52 +83,6 @@ def plan(
         with suppress(TooSmall):
             made = tuned(task, rows, effort=effort, seconds=seconds, execution=execution).plan
     return expecting_change(made, table).with_public(table.hashed_files)
-
-
-def measure(
-    plan: Plan,
-    private: Any,
-    folder: PathName,
-    ledger: Ledger | PathName | None = None,
-    *,
-    cap: Number | Budget | None = None,
-    public: Any = None,
-    again: bool = False,
-    weak_protection: bool = False,
-    memory_limit: str | None = None,
-    execution: Execution = Execution(),
-) -> Release:
-    """Measure what the plan lists, once, and write the raw answers to `folder`. This spends the budget.
-
-    `private` is a pandas, polars or pyarrow table, a file or a pattern of files, or a database address. Without
-    `ledger`, the custodian's own ledger pays. If the ledger does not know the data set, `cap` (the most that may ever
-    be spent on it) enters it. If the folder already has this plan's release, the release is read and nothing is spent.
-    `again` pays once more for a plan whose release was lost. `public` is the table that the estimates will start from:
-    give it if the plan names no files, so that a private table that is also the public one is refused, or if the plan's
-    files have moved or lie outside its folder. `weak_protection` allows a budget that hardly protects. `memory_limit`
-    (such as "1GiB") is how much memory rows may take while those of one person are brought together; more go to a
-    private temporary folder.
-    """
-    with spending_stated():
-        plan = plan_with_checked_files(plan, public)
-        account, cap_budget = Ledger.of(ledger), cap_of(cap, plan.budget)
-        if cap_budget is None:
-            need_cap(plan, folder, account)
-        public = public.source if isinstance(public, PublicTable) else public
-        release = run_measure(
-            plan,
-            private,
-            folder,
-            account,
-            cap=cap_budget,
-            again=again,
-            public=public,
-            weak_protection=weak_protection,
-            memory_limit=memory_limit,
-            execution=execution,
-        )
-        # later stages of this run need not be told again of files that were named or checked here
-        return release if plan.public is None else replace(release, plan=release.plan.with_public(plan.public))
 
 
 def estimate(
@@ -222,44 +174,7 @@ def _to_sample(
     return estimates if rows is None and groups is None else resized(estimates, rows, groups), table
 
 
-def report(
-    source: Estimates | Release | PathName,
-    path: PathName | None = None,
-    *,
-    truth: Any = None,
-    geojson: PathName | None = None,
-    geojson_key: str | None = None,
-    execution: Execution = Execution(),
-) -> Path:
-    """Write one HTML page about a release that has estimates and synthetic rows, and return its path.
-
-    `source` is the release, its folder, or its estimates, which are then not read again. Without `path`, the page is
-    written to the release folder. With `truth`, the true rows, the page also compares the release with them; such a
-    page is not private, and is written beside the folder. `geojson` is a file with outlines of the groups for a map,
-    and `geojson_key` names the property that identifies the group.
-    """
-    return write_report(source, path, truth=truth, geojson=geojson, geojson_key=geojson_key, execution=execution)
-
-
 # ---------------------------------------------------------------------- several stages in sequence
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The results of planning, measuring and estimating; `spent` is False if the folder already had the release."""
-
-    plan: Plan
-    release: Release
-    estimates: Estimates
-    public: PublicTable
-    spent: bool
-
-
-OnStage = Callable[[str, Any], None]
-
-
-def _ignore(stage: str, result: Any) -> None:
-    pass
 
 
 def kept_or_new_plan(
@@ -283,10 +198,9 @@ def kept_or_new_plan(
                 f"the plan in or beside {folder} is not Algorithm 2's: choose another folder, or the method that the "
                 "plan was made with"
             )
-        if kept is not None:
-            return kept
-    made.save(plan_beside(folder))
-    return made
+    if kept is None:
+        made.save(plan_beside(folder))
+    return kept or made
 
 
 def fit(
@@ -294,40 +208,39 @@ def fit(
     private: Any,
     public: Any,
     folder: PathName,
-    terms: Terms | None = None,
+    terms: Terms,
     *,
-    on_stage: OnStage = _ignore,
+    on_stage: OnStage = lambda stage, result: None,
     execution: Execution = Execution(),
-) -> Fitted:
-    """Plan, measure and estimate. A second call continues an interrupted one, and the ledger is charged once.
+) -> tuple[Estimates, bool]:
+    """Plan, measure and estimate: the estimates, and whether the release was paid for now.
 
-    ``on_stage(stage, result)`` is called after each stage: "plan", "measure" (with the release and whether it was paid
-    for now) and "estimate".
+    A second call continues an interrupted one, and the ledger is charged once. ``on_stage(stage, result)`` is called
+    after each stage: "plan", "measure" (with the release and whether it was paid for now) and "estimate".
     """
-    if terms is not None and terms.method != "prade":
+    if terms.method != "prade":
         raise PradeError(f"{terms.method} keeps no estimates: call synthesize, or take the method prade")
     with spending_stated():
-        planned, release, table, spent = _measured(task, private, public, folder, terms, on_stage, execution)
+        table = PublicTable.of(public)
+        release, spent = _measured(task, private, table, folder, terms, on_stage, execution)
         estimates = estimate(release, table, execution=execution)
         on_stage("estimate", estimates)
-        return Fitted(planned, release, estimates, table, spent)
+        return estimates, spent
 
 
 def _measured(
     task: Task,
     private: Any,
-    public: Any,
+    table: PublicTable,
     folder: PathName,
-    terms: Terms | None,
+    terms: Terms,
     on_stage: OnStage,
     execution: Execution,
-) -> tuple[Plan, Release, PublicTable, bool]:
-    """Plan and measure: the plan, the release, the public table, and whether the release was paid for now."""
+) -> tuple[Release, bool]:
+    """Plan and measure: the release, and whether it was paid for now."""
     with spending_stated() as spending:
-        terms, table = terms or Terms(), PublicTable.of(public)
         account = Ledger.of(terms.ledger)
         refuse_early(task.budget, private, table, folder, terms.weak_protection)
-        refuse_unfit(task, private, folder)
         if terms.cap is None:
             need_cap(task, folder, account)
         made = kept_or_new_plan(task, table, folder, terms, execution=execution)
@@ -338,19 +251,10 @@ def _measured(
                 f"public table alone has {made.expected.prior:.3f}",
                 remedy="against_advice",
             )
-        release = measure(
-            made,
-            private,
-            folder,
-            account,
-            cap=terms.cap,
-            public=table,
-            again=terms.again,
-            weak_protection=terms.weak_protection,
-            execution=execution,
-        )
+        allowed = {"again": terms.again, "weak_protection": terms.weak_protection}
+        release = measure(made, private, folder, account, cap=terms.cap, public=table, execution=execution, **allowed)
         on_stage("measure", (release, spending.paid))
-        return made, release, table, spending.paid
+        return release, spending.paid
 
 
 def synthesize(
@@ -358,10 +262,10 @@ def synthesize(
     private: Any,
     public: Any,
     folder: PathName,
-    terms: Terms | None = None,
+    terms: Terms,
     *,
     seed: int = 0,
-    on_stage: OnStage = _ignore,
+    on_stage: OnStage = lambda stage, result: None,
     execution: Execution = Execution(),
 ) -> Path:
     """Run all five stages and return the path of the report.
@@ -371,14 +275,15 @@ def synthesize(
     no report, because that is about prade's estimates, and the path is that of the rows.
     """
     with spending_stated():
-        if terms is not None and terms.method == "algorithm-2":
-            _, release, table, _ = _measured(task, private, public, folder, terms, on_stage, execution)
+        table = PublicTable.of(public)
+        if terms.method == "algorithm-2":
+            release, _ = _measured(task, private, table, folder, terms, on_stage, execution)
             drawn = Algorithm2().write_rows(release, table, seed, execution=execution)
             on_stage("sample", drawn)
             return drawn.path
-        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, execution=execution)
-        on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, execution=execution))
-        return report(fitted.estimates, execution=execution)
+        estimates, _ = fit(task, private, table, folder, terms, on_stage=on_stage, execution=execution)
+        on_stage("sample", write_sample(estimates, None, table, seed=seed, execution=execution))
+        return report(estimates, execution=execution)
 
 
 def _release(release: Release | PathName) -> Release:

@@ -10,12 +10,12 @@ import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from prade.core.errors import DataError, PradeError, closest
+from prade.core.errors import DataError, PradeError
 from prade.core.execution import EFFORT, Execution
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
@@ -23,17 +23,17 @@ from prade.data.public.table import PublicTable
 from prade.data.read.frames import DeclaredTypes, Frame, Like
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.refusals import refuse_early
-from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
+from prade.pipeline import estimate, fit, kept_or_new_plan, sample, write_sample
 from prade.planning.plan import Plan
 from prade.planning.task import Target, Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.protection import Unit
 from prade.release.derived_files import KEPT_ROWS, is_kept
-from prade.release.release import Release, copy_release
+from prade.release.release import Release
 from prade.release.terms import Terms, drafted_schema
+from prade.reporting.report import report
 from prade.sampling.table import like_public
-from prade.scoring.score import Score, score
 
 Names = str | Sequence[str]
 
@@ -54,7 +54,7 @@ class Synthesizer:
       column with its weights.
     * schema: a `Schema` or the path of its file. Without one, `plan` or `fit` drafts a schema from the public table,
       warns, and keeps the draft as FOLDER.schema.toml.
-    * folder: where to write the release, which is also the saved form of the synthesizer.
+    * folder: where to write the release.
     * groups: the public list of groups; None treats everybody as one group. `levels` are its columns, coarse to fine.
     * targets: what must be right first, each a `Target`, or the path of their file.
     * unit: the unit of protection, that is, how many rows one person may have.
@@ -72,8 +72,7 @@ class Synthesizer:
     * No column type, range or list of values is inferred from private rows; the schema declares them beforehand.
     * The noise has no seed. `sample` takes one.
     * Every fit is recorded in a ledger, and the same plan is paid for once: a second `fit` finds the release.
-    * `fit_sample` returns the estimated number of rows, because the private table's number of rows is private.
-    * There is one method, so nothing like ``create("mst")`` exists. A saved synthesizer is a folder of readable files.
+    * The release folder is the saved synthesizer.
 
     >>> from prade import Unit
     >>> from prade.examples import census_like
@@ -108,43 +107,23 @@ class Synthesizer:
     against_advice: bool = False
     targets: Sequence[Target] | str | PathLike[str] = ()
 
-    advice_: str = field(init=False)  # whether measuring is worth its cost
     plan_: Plan = field(init=False)
     release_: Release = field(init=False)
     estimates_: Estimates = field(init=False)
     public_: PublicTable = field(init=False)  # as read by the latest plan or fit
     spent_: Budget | None = field(init=False)  # by the latest fit; None if the folder already had the release
 
-    def __repr__(self) -> str:
-        state = f"release of {self.release_.plan!r}" if hasattr(self, "release_") else "not fitted"
-        return f"Synthesizer({str(self.folder)!r}, {state})"
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; the class called with them makes an unfitted copy."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change some parameters, for the next `plan` or `fit`; earlier results do not change."""
-        known = self.get_params()
-        for name in parameters:
-            if name not in known:
-                hint = closest(name, known) or f"; there are {', '.join(known)}"
-                raise PradeError(f"{type(self).__name__} has no parameter {name!r}{hint}")
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
-
     # ---------------------------------------------------------------- plan
 
     def plan(self, public: Any = None) -> Plan:
         """Decide what `fit` will measure, and with which noise, from public data only. This spends nothing.
 
-        The plan is kept beside the folder as FOLDER.plan.toml, and `fit` uses it. `advice_` states the error that the
+        The plan is kept beside the folder as FOLDER.plan.toml, and `fit` uses it. Its ``advice`` says what error the
         rehearsal expects, and whether measuring is worth its cost.
         """
         table = self._table(public)
         made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), execution=self.execution)
-        self.plan_, self.advice_, self.public_ = made, made.advice, table
+        self.plan_, self.public_ = made, table
         return made
 
     def _table(self, public: Any = None) -> PublicTable:
@@ -157,15 +136,8 @@ class Synthesizer:
 
     def _task(self, table: PublicTable) -> Task:
         groups, unit = Groups.of(self.groups), Unit() if self.unit is None else self.unit
-        details = self._budget(), unit, self.levels, groups, (), self.targets
-        if self.schema is None:
-            return Task(self.dataset, drafted_schema(self.folder, table, groups, unit), *details)
-        if not isinstance(self.schema, (Schema, str, PathLike)):
-            raise PradeError(
-                f"schema is a {type(self.schema).__name__}; give a prade.Schema, the path of its file, or None to "
-                "draft one from the public table"
-            )
-        return Task(self.dataset, self.schema, *details)
+        schema = drafted_schema(self.folder, table, groups, unit) if self.schema is None else self.schema
+        return Task(self.dataset, schema, self._budget(), unit, self.levels, groups, (), self.targets)
 
     def _budget(self) -> Budget:
         if isinstance(self.epsilon, Budget):
@@ -175,8 +147,8 @@ class Synthesizer:
         return Budget.pure(self.epsilon) if self.delta is None else Budget.approx(self.epsilon, self.delta)
 
     def _terms(self, again: bool = False) -> Terms:
-        how = self.tune, self.effort, self.seconds
-        return Terms(self.ledger, self.cap, *how, again, self.weak_protection, self.against_advice)
+        how = self.tune, self.effort, self.seconds, again, self.weak_protection, self.against_advice
+        return Terms(self.ledger, self.cap, *how)
 
     # ---------------------------------------------------------------- fit
 
@@ -193,22 +165,17 @@ class Synthesizer:
         if self.schema is None:  # a draft must not be made from a private table
             refuse_early(self._budget(), data, table, self.folder, self.weak_protection)
         task = self._task(table)
-        fitted = fit(task, data, table, self.folder, self._terms(again), execution=self.execution)
-        self.plan_, self.advice_, self.public_ = fitted.plan, fitted.plan.advice, table
-        self.release_, self.estimates_ = fitted.release, fitted.estimates
+        estimates, spent = fit(task, data, table, self.folder, self._terms(again), execution=self.execution)
+        self.estimates_, self.release_, self.plan_, self.public_ = estimates, estimates.release, estimates.plan, table
         table.decoder(task.schema)  # now, so that later changes to a frame do not mix with these estimates
-        self.spent_ = fitted.plan.budget if fitted.spent else None
-        if not fitted.spent:
+        self.spent_ = self.plan_.budget if spent else None
+        if not spent:
             warnings.warn(
                 f"{self.folder} already has this plan's release, which was used: nothing was spent, and the private "
                 "table given now was not read. To measure other rows, choose another folder",
                 stacklevel=2,
             )
         return self
-
-    def fit_sample(self, data: Any, num_rows: int | None = None, seed: int | None = None, **options: Any) -> Frame:
-        """Call `fit`, then `sample`. Without `num_rows`, draw the estimated number of rows: the true one is private."""
-        return self.fit(data, **options).sample(num_rows, seed)
 
     # ---------------------------------------------------------------- results, which cost nothing
 
@@ -246,21 +213,6 @@ class Synthesizer:
         """Estimate the counts of every combination of these columns' values, by group: see `Estimates.marginal`."""
         return self._framed(self._fitted().estimates_.marginal(columns, by, labels=labels), like)
 
-    def evaluate(self, private: Any, by: Names | None = None, *, seed: int = 0, **options: Any) -> Score:
-        """Score synthetic rows against the private table: see `prade.scoring.score.score`, which takes the options.
-
-        The score is computed from private rows without noise. It is not differentially private: do not publish it.
-        `by` are group columns, by default those of the last level.
-        """
-        plan, rows = self._fitted().plan_, self.sample(seed=seed, like="pyarrow")
-        warnings.warn("this score is computed from private rows and is not differentially private", stacklevel=2)
-        by = plan.levels[-1].by if by is None else by
-        return score(private, rows, plan.schema, by, groups=plan.groups, **options)
-
-    def account(self) -> str:
-        """Describe the promise, what was measured, its noise and cost, and what remained of the cap."""
-        return self._fitted().release_.account()
-
     def report(self, path: str | PathLike[str] | None = None, **options: Any) -> Path:
         """Write an HTML page about the release and return its path: see `prade.report`.
 
@@ -291,12 +243,6 @@ class Synthesizer:
             return like_public(table, plan, self.public_, like)
         return DeclaredTypes().framed(table, like or "pyarrow")
 
-    # ---------------------------------------------------------------- the folder
-
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Copy the whole release to another folder. What `fit` made is already saved in its own folder."""
-        copy_release(self._fitted().release_, folder)
-
     @classmethod
     def load(
         cls,
@@ -308,9 +254,9 @@ class Synthesizer:
     ) -> Synthesizer:
         """Load a fitted synthesizer from a release folder, without the private table.
 
-        The release may come from `fit`, the five functions or the command line. Answers need only the folder. Drawing
-        rows takes values from the public table: give `public` (and `weight`, the column with its weights) if `fit` had
-        a table in memory, or if the file has moved or lies outside the folder that the release is in.
+        Answers need only the folder. Drawing rows takes values from the public table: give `public` (and `weight`, the
+        column with its weights) if `fit` had a table in memory, or if the file has moved or lies outside the folder
+        that the release is in.
         """
         release = Release.load(folder)
         plan, files = release.plan, release.plan.public
@@ -334,6 +280,6 @@ class Synthesizer:
         )
         if table is not None:
             loaded.public_ = table
-        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, plan.advice
+        loaded.plan_, loaded.release_, loaded.spent_ = plan, release, None
         loaded.estimates_ = estimate(release, table)
         return loaded

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prade.reporting.html import packed, unpacked
-from prade.reporting.report import report_data, report_page, write_report
+from prade.reporting.report import report, report_data, report_page
 from worlds import whole_releases
 from worlds.page_checks import (
     CUT,
@@ -28,12 +28,12 @@ WIDE, PHONE = (1400, 900), (390, 844)
 
 @pytest.fixture(scope="module")
 def plain(census, tmp_path_factory):
-    return write_report(census[0], tmp_path_factory.mktemp("plain") / "report.html")
+    return report(census[0], tmp_path_factory.mktemp("plain") / "report.html")
 
 
 @pytest.fixture(scope="module")
 def with_truth(census, tmp_path_factory):
-    return write_report(census[0], tmp_path_factory.mktemp("truth") / "ours.html", truth=census[1])
+    return report(census[0], tmp_path_factory.mktemp("truth") / "ours.html", truth=census[1])
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def contest_map(tmp_path_factory, shared_data):
     """The 181 PUMAs of the contest, and their outlines."""
     folder = tmp_path_factory.mktemp("contest")
     release = whole_releases.contest(folder, shared_data / "contest_sprint2_parameters.json")
-    return write_report(release, geojson=shared_data / "puma2010_il_oh.geojson", geojson_key="STATEFIP+PUMA")
+    return report(release, geojson=shared_data / "puma2010_il_oh.geojson", geojson_key="STATEFIP+PUMA")
 
 
 def opened(chromium, path, size=WIDE, fragment=""):
@@ -167,7 +167,7 @@ def test_the_banner_is_there_exactly_with_the_truth(chromium, plain, with_truth)
 
 def test_names_from_data_are_texts(chromium, tmp_path):
     nasty = whole_releases.NASTY
-    page = opened(chromium, write_report(whole_releases.nasty(tmp_path), truth=tmp_path / "private.parquet"))
+    page = opened(chromium, report(whole_releases.nasty(tmp_path), truth=tmp_path / "private.parquet"))
     assert page.run("document.querySelectorAll('main img, main b').length") == 0
     assert page.texts("h1") == [nasty]
     assert page.texts("#column option")[0] == nasty

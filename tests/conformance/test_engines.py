@@ -22,9 +22,9 @@ import pytest
 
 from prade import Column, Schema
 from prade.core.errors import DataError
-from prade.measuring.source import count, open_source
-from prade.privacy.protection import Unit
+from prade.measuring.source import open_source
 from prade.queries.parts import Marginal
+from worlds.counting import count
 
 DAY, MOMENT = datetime.date, datetime.datetime
 D = decimal.Decimal
@@ -327,27 +327,3 @@ def test_csv(tmp_path):
         csv.writer(file).writerows([names, *[[cell or ""] * len(names) for cell in kinds["text"]]])
     with open_source(tmp_path / "rows.csv") as source:
         assert check(source, kinds, kinds.__getitem__) == []
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [
-        [7, 7, 8, None],
-        [7.0, 7.0, 8.5, math.nan],
-        ["7", "7", "8", None],
-        [D("7.0"), D("7"), D("8"), None],
-        [DAY(2020, 1, 1), DAY(2020, 1, 1), DAY(2020, 1, 2), None],
-        [MOMENT(2020, 1, 1), DAY(2020, 1, 1), MOMENT(2020, 1, 1, 1), None],
-        [True, True, False, None],
-        [b"7", b"7", b"\xff", None],
-        [7, "7", 7.5, None],
-        [2**60, str(2**60), 2**60 + 1, None],  # exactly, however many digits there are
-    ],
-    ids=str,
-)
-def test_whose_row_it_is(cells):
-    """The first two cells are one id, the third is another, the last is none."""
-    schema = Schema([Column("x", "categorical", values=(1,))])
-    table = pd.DataFrame({"x": [1] * 4, "id": pd.Series(cells, dtype=object)})
-    with open_source(table) as source:
-        assert count(source, schema, [Marginal.of(schema, ["x"])], None, Unit(1, person_id="id"))[0].sum() == 2

@@ -367,14 +367,14 @@ def interrupt():
     time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGINT)
 
-from prade.measuring.source import Source
+from prade.measuring.tally import Tally
 
-def tallied(self, tally):
+def run(self, batches):
     ready.set()
-    return counted(self, tally)
+    return counted(self, batches)
 
 ready = threading.Event()
-counted, Source.tallied = Source.tallied, tallied
+counted, Tally.run = Tally.run, run
 threading.Thread(target=interrupt, daemon=True).start()
 from prade.__main__ import main
 main()

@@ -20,7 +20,6 @@ from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.execution import Execution
 from prade.measuring import run
 from prade.measuring.run import measure
-from prade.measuring.source import Counting
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
@@ -283,13 +282,13 @@ def test_a_table_that_is_cut_off(
     private = duckdb_file(path, people=rows) if kind == "duckdb" else str(path)
     if kind == "parquet":
         pq.write_table(rows, path, row_group_size=1000)
-    sound, count = path.read_bytes(), Counting.run
+    sound, count = path.read_bytes(), run.counts_of
 
     def cut(*_: object) -> None:
         os.truncate(path, len(sound) // 3)
 
     with monkeypatch.context() as context:
-        cut() if when == "before" else context.setattr(Counting, "run", lambda self: (cut(), count(self))[1])
+        cut() if when == "before" else context.setattr(run, "counts_of", lambda *given: (cut(), count(*given))[1])
         with pytest.raises(DataError) as caught:
             measure(TOWN_PLAN, private, tmp_path / "release", ledger)
     message = str(caught.value)  # DuckDB does not open what is cut off before: no row was read

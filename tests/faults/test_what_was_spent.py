@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +15,6 @@ from prade import Budget, Ledger, Release
 from prade.cli import main as cli
 from prade.core.errors import BudgetError, PradeError
 from prade.measuring import run
-from prade.measuring.source import Counting
 from prade.release.payment import NOTHING, spending_of, spending_stated
 from worlds.people import IN_TOWNS, TOWN_PLAN
 from worlds.plans import ledger_for
@@ -140,13 +140,13 @@ def test_what_is_given_back_after_a_failed_run_is_paid_anew(tmp_path: Path, monk
 def test_a_run_whose_entry_is_used_up_while_it_counts_says_what_became_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:
-    ledger, count = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), Counting.run
+    ledger, count = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), run.counts_of
 
-    def slow(self: Counting) -> object:
+    def slow(*given: Any) -> object:
         ledger.start_drawing(1) if happens == "drawing" else ledger.give_back(1, "it takes too long")
-        return count(self)
+        return count(*given)
 
-    monkeypatch.setattr(Counting, "run", slow)
+    monkeypatch.setattr(run, "counts_of", slow)
     monkeypatch.setattr(run, "_draw", lambda *_: pytest.fail("noise is drawn"))
     with pytest.raises(PradeError, match="so it may not draw noise") as failed:
         run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
@@ -162,16 +162,16 @@ def test_a_run_whose_entry_is_used_up_while_it_counts_says_what_became_of_it(
 def test_a_run_whose_entry_is_given_back_and_paid_anew_returns_the_release_of_that_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger, count, other = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), Counting.run, []
+    ledger, count, other = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), run.counts_of, []
 
-    def slow(self: Counting) -> object:
+    def slow(*given: Any) -> object:
         if not other:
             ledger.give_back(1, "it takes too long")
             other.append(None)
             other[0] = run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
-        return count(self)
+        return count(*given)
 
-    monkeypatch.setattr(Counting, "run", slow)
+    monkeypatch.setattr(run, "counts_of", slow)
     release = run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert [part.tolist() for part in release.noisy[0]] == [part.tolist() for part in other[0].noisy[0]]
     assert [entry.state for entry in ledger.entries("people")] == ["returned", "committed"]

@@ -232,7 +232,7 @@ def test_the_synthesizer(runs: Runs) -> None:
                 **terms,
             )
             synthesizer.fit(table)
-            found["object"] = [repr(synthesizer), synthesizer.advice_, str(synthesizer.spent_)]
+            found["object"] = [repr(synthesizer.release_), synthesizer.plan_.advice, str(synthesizer.spent_)]
             found["rows"] = synthesizer.sample(seed=1).to_pylist()
             found["answer"] = synthesizer.answer("AGE >= 65", by="PLACE").to_pylist()
         return succeeded(found)

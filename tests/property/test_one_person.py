@@ -24,9 +24,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from prade import Column, Schema
-from prade.measuring.source import count, open_source
+from prade.measuring.source import open_source
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
+from worlds.counting import count
 
 DAY, MOMENT, HOURS = datetime.date, datetime.datetime, datetime.timedelta
 TEXTS = ("1", "2", "37.5", "true", "2020-01-01", "2020-01-01 08:30:00", "x", "1234567890123456", "1.5", "00100")

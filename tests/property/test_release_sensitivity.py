@@ -25,10 +25,11 @@ from prade import Budget, Column, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import Algorithm2
 from prade.data.public.public import Public
 from prade.measuring.run import measure
-from prade.measuring.source import count, open_source
+from prade.measuring.source import open_source
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.queries.parts import Marginal
+from worlds.counting import count
 from worlds.every_row import PARTS as EVERY_PART
 from worlds.every_row import ROWS, SCHEMA, one_table, persons
 from worlds.plans import ledger_for

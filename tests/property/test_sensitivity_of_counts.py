@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from prade import Schema, Workload
 from prade.data.declare.schema import Column
-from prade.measuring.source import count, open_source
+from prade.measuring.source import open_source
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
+from worlds.counting import count
 from worlds.every_row import PARTS, PLACES, ROWS, SCHEMA, one_table
 
 law = settings(max_examples=15)

@@ -8,7 +8,7 @@ import prade
 from prade import Column, Schema, Task
 from prade.core.errors import SchemaError
 from prade.data.public.joint import encode
-from prade.data.read.tables import read_table, write_table
+from prade.data.read.tables import read_table
 from prade.examples import census_like
 from prade.pipeline import write_sample
 
@@ -43,16 +43,6 @@ def test_a_schema_of_one_column_goes_all_the_way(tmp_path):
     assert prade.report(estimates.release, tmp_path / "true.html", truth=private).exists()
 
 
-@pytest.mark.parametrize("groups", [None, {"PLACE": ["a", "b"]}, {"PLACE": ["x"]}])
-def test_a_public_table_of_one_row_gets_the_simplest_plan(groups):
-    schema = DATA.schema.select(["PLACE", "AGE", "SEX"])
-    public = pa.table({"PLACE": ["a"], "AGE": [30], "SEX": [1]})
-    task = Task("people", schema, 1, levels=["PLACE"] if groups else [], groups=groups)
-    plan = prade.plan(task, public)
-    assert plan.expected is None
-    assert plan == prade.plan(task, public, tune=False)
-
-
 ALWAYS_MISSING = Column("GONE", "categorical", missing=True)
 
 
@@ -64,14 +54,6 @@ def test_a_column_without_values_needs_missing():
     assert Schema.from_toml(schema.to_toml()) == schema
     cells = [None, 1, "x", 2.5, True]
     assert encode(schema, {"GONE": cells}).codes["GONE"].tolist() == [0] * 5
-
-
-@pytest.mark.parametrize("kind", [pa.null(), pa.float64(), pa.int32(), pa.string(), pa.date32()])
-def test_a_column_that_is_always_missing_is_inferred_as_such(kind, tmp_path):
-    table = pa.table({"AGE": [1, 2], "GONE": pa.nulls(2, kind)})
-    assert Schema.infer(table)["GONE"] == ALWAYS_MISSING
-    write_table(table, tmp_path / "rows.csv")
-    assert Schema.infer(tmp_path / "rows.csv")["GONE"] == ALWAYS_MISSING
 
 
 def test_a_column_that_is_always_missing_goes_all_the_way(tmp_path):

@@ -10,8 +10,18 @@ from typing import Any
 import pyarrow as pa
 
 from prade import Column, Schema
-from prade.measuring.source import count, open_source
-from prade.queries.parts import Marginal
+from prade.data.declare.groups import Groups
+from prade.measuring.source import counts_of, open_source, tally_of
+from prade.measuring.streams import Stream
+from prade.queries.parts import Marginal, Part
+
+
+def count(
+    source: Stream, schema: Schema, parts: Sequence[Part], groups: Any = None, unit: Any = None, by: Any = None
+) -> list[Any]:
+    """The number of rows in each cell of each part, by group; `by` names columns of the list of groups (None: all)."""
+    listed = Groups.of(groups)
+    return counts_of(source, tally_of(source, schema, [(listed.names if by is None else by, parts)], listed, unit))[0]
 
 
 def counted(private: Any, column: Column, groups: Any = None, unit: Any = None, by: Any = None, **settings: Any) -> Any:

@@ -18,8 +18,8 @@ import numpy as np
 
 from prade import Column, Schema, Unit
 from prade.core.errors import DataError
-from prade.measuring.source import count
 from prade.queries.parts import Marginal
+from worlds.counting import count
 
 DAY = datetime.date
 WORLDS = 32  # rows of a table

@@ -49,7 +49,7 @@ class Spark(NamedTuple):
         self.session.sql(f"CREATE TABLE default.{name} USING parquet LOCATION '{folder}'")
 
     def address(self, name: str) -> str:
-        return f"spark://local/default.{name}"
+        return f"spark://session/default.{name}"
 
 
 def absent() -> str:

@@ -163,10 +163,10 @@ def check(files: tuple[str, ...], private: str | None, schema_file: str | None, 
 
     With --schema, the command shows what the public files contain and which values do not fit the schema.
 
-    With --private, it shows how a private table fits a plan: missing and superfluous columns, cells outside the schema,
-    groups that are not listed, persons with too many rows, empty groups. This is for the custodian's eyes only. The
-    exit code is 1 if a column is missing, if more than 10 % of its cells are outside the schema, or if more than 10 %
-    of the rows are in groups that are not listed.
+    With --private, it shows how a private table fits a plan: missing columns, cells outside the schema, groups that are
+    not listed, rows without an id. This is for the custodian's eyes only. The exit code is 1 if a column is missing, if
+    more than 10 % of its cells are outside the schema, or if more than 10 % of the rows are in groups that are not
+    listed.
 
     Nothing is written, and nothing is spent.
     """

@@ -37,7 +37,6 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @click.argument("private", type=FILE)
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
 @shared.csv_options("private")
-@click.option("--memory-limit", metavar="SIZE", help="Memory for rows that wait for others of their person, as 1GiB.")
 @shared.public_again
 @shared.spending
 @as_json
@@ -50,7 +49,7 @@ def measure(
     The command enters the cost in the ledger, counts what the PLAN lists, adds noise, and writes the RELEASE folder.
     The ledger must have the data set and its cap: see `prade ledger open`. A second run finds the release and spends
     nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, sqlite://file.db/table,
-    postgres://user@host/database/table or spark://host:port/database.table.
+    postgres://user@host/database/table or sc://host:port/database.table.
     """
     from prade.core.execution import progress_bar
     from prade.planning.plan import plan_with_checked_files

@@ -318,7 +318,8 @@ def report(release_folder: str, output: str | None, working_here: shared.Working
     must not be published, and is not written into the release folder. With --json, what the page shows is printed
     instead, or written to the file of -o.
     """
-    from prade.reporting.report import json_of, report_data, write_report
+    from prade.reporting.report import json_of, report_data
+    from prade.reporting.report import report as write_page
 
     if asked["geojson_key"] is not None and asked["geojson"] is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
@@ -327,7 +328,7 @@ def report(release_folder: str, output: str | None, working_here: shared.Working
         if wants_json() and output is None:
             said = json_of(report_data(release_folder, execution=execution, **asked)).rstrip()
         else:
-            path = write_report(release_folder, output, as_json=wants_json(), execution=execution, **asked)
+            path = write_page(release_folder, output, as_json=wants_json(), execution=execution, **asked)
             said = f"{path}: {path.stat().st_size / 1e6:.1f} MB"
     for each in warned:
         if issubclass(each.category, Remark):  # a warning of a library may quote a true row

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,48 +24,47 @@ from prade.core.errors import DataError
 from prade.core.files import spill_folder
 from prade.data.read.cells import FARTHEST, decimal_cells, decoded_text, object_cells, plain_array, text_of_bytes
 from prade.data.read.frames import DeclaredType, Kind
-from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, no_table, table_named, without_secrets
+from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, connected, no_table, table_named
 
 # ---------------------------------------------------------------------- DuckDB
 
-DUCKDB_NUMBERS = (
-    *("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
-    *("float", "double", "decimal"),
-)
-DUCKDB_TIMES = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone")
-DUCKDB_KINDS: dict[str, Kind] = {
-    **dict.fromkeys(DUCKDB_NUMBERS, "number"),
-    **dict.fromkeys(("date", *DUCKDB_TIMES), "date"),
+DUCKDB_NATIVE: dict[str, Kind] = {
+    **dict.fromkeys(("tinyint", "smallint", "integer", "bigint"), "number"),
+    **dict.fromkeys(("utinyint", "usmallint", "uinteger", "ubigint"), "number"),
+    **dict.fromkeys(("float", "double", "decimal"), "number"),
+    **dict.fromkeys(("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"), "date"),
+    "timestamp with time zone": "date",
     "boolean": "boolean",
-    "varchar": "text",
-    "null": "text",
+    **dict.fromkeys(("varchar", "null"), "text"),
 }
 DUCKDB_LONG_NUMBERS = ("hugeint", "uhugeint", "bignum")  # more digits than an Arrow decimal may have
-DUCKDB_TEXTS = ("enum", "uuid")
-DUCKDB_OTHERS = (
-    *("array", "bit", "blob", "geometry", "interval", "list", "map", "struct", "tuple", "union"),
-    *("time", "time with time zone", "time_ns", "timestamptz_ns"),
-)
-DUCKDB_TABLES = "SELECT table_schema, table_name FROM information_schema.tables"
+DUCKDB_KINDS: dict[str, Kind] = {
+    **DUCKDB_NATIVE,
+    **dict.fromkeys(DUCKDB_LONG_NUMBERS, "number"),
+    **dict.fromkeys(("enum", "uuid"), "text"),
+    **dict.fromkeys(("array", "bit", "blob", "geometry", "interval", "list", "map", "struct", "tuple"), "other"),
+    **dict.fromkeys(("union", "time", "time with time zone", "time_ns", "timestamptz_ns"), "other"),
+}
+DUCKDB_TABLES = "SELECT table_schema, table_name, table_schema = 'main' FROM information_schema.tables"
 
 
-def duckdb_stream(
-    path: str, name: str, memory_limit: str | None = None, rows_per_batch: int = ROWS_PER_BATCH
-) -> Stream:
+def duckdb_stream(path: str, name: str, rows_per_batch: int = ROWS_PER_BATCH) -> Stream:
     """A table or view of a DuckDB file, which is opened for each reading."""
     with ExitStack() as stack:
-        connection = _duckdb_connected(stack, path, memory_limit)
-        tables = [(str(schema), str(table)) for schema, table in connection.execute(DUCKDB_TABLES).fetchall()]
-        table = _duckdb_table(name, tables)
+        connection = _duckdb_connected(stack, path)
+        table = ".".join(map(_quoted, table_named(name, connection.execute(DUCKDB_TABLES).fetchall())))
         relation = connection.sql(f"SELECT * FROM {table}")
         kinds = {str(column): kind for column, kind in zip(relation.columns, relation.types, strict=True)}
-    declared = {column: _duckdb_declared(kind) for column, kind in kinds.items()}
+    declared = {
+        column: DeclaredType(str(kind), DUCKDB_KINDS.get(str(kind.id), "unreadable")) for column, kind in kinds.items()
+    }
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         long = {each for each in names if str(kinds[each].id) in DUCKDB_LONG_NUMBERS}
-        cells = (_quoted(each) if str(kinds[each].id) in DUCKDB_KINDS else _as_text(each) for each in names)
+        native = {each for each in names if str(kinds[each].id) in DUCKDB_NATIVE}
+        cells = (_quoted(each) if each in native else f"CAST({_quoted(each)} AS VARCHAR)" for each in names)
         with ExitStack() as stack:
-            connection = _duckdb_connected(stack, path, memory_limit)
+            connection = _duckdb_connected(stack, path)
             for batch in _duckdb_batches(connection, f"SELECT {', '.join(cells)} FROM {table}", rows_per_batch):
                 columns = zip(names, batch.columns, strict=True)
                 yield {each: decimal_cells(cells) if each in long else cells for each, cells in columns}
@@ -83,45 +83,20 @@ def _duckdb_batches(connection: Any, statement: str, rows_per_batch: int) -> Ite
             connection.interrupt()
 
 
-def _duckdb_connected(stack: ExitStack, path: str, memory_limit: str | None) -> Any:
+def _duckdb_connected(stack: ExitStack, path: str) -> Any:
     """A connection that only reads, and spills to a private folder, never to the current one."""
     try:
         import duckdb
     except ImportError:
         raise DataError(f'{path} needs DuckDB: pip install "prade[duckdb]"') from None
 
-    options: dict[str, Any] = {
-        "temp_directory": str(stack.enter_context(spill_folder())),
-        "arrow_large_buffer_size": "true",
-    }
-    if memory_limit is not None:
-        options["memory_limit"] = memory_limit
+    folder = str(stack.enter_context(spill_folder()))
+    options = {"temp_directory": folder, "arrow_large_buffer_size": "true"}
     try:
-        connection = duckdb.connect(path, read_only=True, config=options)
+        connection = duckdb.connect(path, read_only=True, config={**options})
     except Exception as error:  # no row has been read yet, so this message is about settings and files
         raise DataError(f"DuckDB does not open {path}: {str(error).splitlines()[0]}") from None
     return stack.enter_context(closing(connection))
-
-
-def _duckdb_table(name: str, tables: Sequence[tuple[str, str]]) -> str:
-    """The quoted name of a table of the default schema, or of the one named before the dot."""
-    spelled = [
-        ((schema, table), {f"{schema}.{table}", *([table] if schema == "main" else [])}) for schema, table in tables
-    ]
-    return ".".join(map(_quoted, table_named(name, spelled)))
-
-
-def _duckdb_declared(kind: Any) -> DeclaredType:
-    named, words = str(kind.id), str(kind)
-    if named in DUCKDB_KINDS:
-        return DeclaredType(words, DUCKDB_KINDS[named])
-    if named in DUCKDB_LONG_NUMBERS:
-        return DeclaredType(words, "number")
-    return DeclaredType(words, "text" if named in DUCKDB_TEXTS else "other" if named in DUCKDB_OTHERS else "unreadable")
-
-
-def _as_text(column: str) -> str:
-    return f"CAST({_quoted(column)} AS VARCHAR)"
 
 
 def _quoted(name: str) -> str:
@@ -143,8 +118,13 @@ SENT = {  # types that are sent natively, and how
 }
 DATES = ("date", "timestamp", "timestamptz")
 POSTGRES_TEXTS = ("text", "varchar", "name")
-WRITTEN_TEXTS = ("bpchar", "char", "citext", "uuid")  # text, once the server has written it
 DECIMALS = ("numeric", "oid")
+POSTGRES_KINDS: dict[str, Kind] = {
+    **dict.fromkeys((*SENT, *DECIMALS), "number"),
+    **dict.fromkeys(DATES, "date"),
+    "bool": "boolean",
+    **dict.fromkeys((*POSTGRES_TEXTS, "bpchar", "char", "citext", "uuid", "enum"), "text"),
+}
 SIGNATURE, END = b"PGCOPY\n\xff\r\n\0", b"\xff\xff"
 HEADER = len(SIGNATURE) + 8  # flags, and the length of an extension that no server sends
 PADDING = bytes(8)  # so that the place of a number can be read even where NULL is the last cell
@@ -157,7 +137,7 @@ POSTGRES_SETTINGS = (
 )
 POSTGRES_SETTINGS += "SET bytea_output = hex; SET default_transaction_read_only = on"
 POSTGRES_TABLES = """
-SELECT relname::text, nspname::text, pg_catalog.pg_table_is_visible(pg_class.oid), pg_class.oid
+SELECT nspname::text, relname::text, pg_catalog.pg_table_is_visible(pg_class.oid), pg_class.oid
 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
 WHERE relkind IN ('r', 'v', 'm', 'f', 'p') AND nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
 """
@@ -186,16 +166,7 @@ class Type(NamedTuple):
     @property
     def declared(self) -> DeclaredType:
         """What cells of the type can be."""
-        kind: Kind = "other"
-        if self.name in DATES:
-            kind = "date"
-        elif self.name == "bool":
-            kind = "boolean"
-        elif self.name in SENT or self.name in DECIMALS:
-            kind = "number"
-        elif self.name in (*POSTGRES_TEXTS, *WRITTEN_TEXTS, "enum"):
-            kind = "text"
-        return DeclaredType(self.words, kind)
+        return DeclaredType(self.words, POSTGRES_KINDS.get(self.name, "other"))
 
     def selected(self, column: str) -> str:
         """What is selected: the column, or its cells written as text by their type."""
@@ -237,24 +208,18 @@ def _postgres_connection(name: str, address: str, database: str) -> Any:
         import psycopg
     except ImportError:
         raise DataError(f'{name} needs the driver of PostgreSQL: pip install "prade[postgres]"') from None
-    failure = ""
-    try:
-        connection = psycopg.connect(database, autocommit=True, client_encoding="utf8")
-        connection.execute(POSTGRES_SETTINGS)
-        return connection
-    except Exception as error:  # no row has been read yet, so the driver's message may be shown
-        failure = f"{type(error).__name__}: {without_secrets(str(error), address)}"
-    raise DataError(f"connecting to {name} failed: {failure}. No row was read; correct the address")
+
+    connect = partial(psycopg.connect, database, autocommit=True, client_encoding="utf8")
+    connection = connected(name, address, connect)
+    connection.execute(POSTGRES_SETTINGS)
+    return connection
 
 
 def _postgres_columns(connection: Any, name: str) -> tuple[str, dict[str, Type]]:
     """The quoted name of the table, and the types of its columns."""
     tables = connection.execute(POSTGRES_TABLES).fetchall()
-    spelled = [
-        ((schema, table, number), {f"{schema}.{table}", *([table] if visible else [])})
-        for table, schema, visible, number in tables
-    ]
-    schema, table, number = table_named(name, spelled)
+    schema, table = table_named(name, [each[:3] for each in tables])
+    number = next(each[3] for each in tables if each[:2] == (schema, table))
     columns = connection.execute(POSTGRES_COLUMNS, [number]).fetchall()
     return f"{_quoted(schema)}.{_quoted(table)}", {column: Type(words, kind) for column, words, kind in columns}
 
@@ -264,13 +229,8 @@ def _postgres_encoding(connection: Any) -> str:
     (encoding,) = connection.execute("SELECT pg_catalog.getdatabaseencoding()").fetchone()
     if encoding == "SQL_ASCII":  # any bytes
         return "utf-8"
-    try:
-        connection.execute(f"SET client_encoding = {encoding}")
-        return str(connection.info.encoding)
-    except Exception:
-        raise DataError(
-            f"the database has the encoding {encoding}, which Python does not know; export the rows to parquet"
-        ) from None
+    connection.execute(f"SET client_encoding = {encoding}")
+    return str(connection.info.encoding)  # an error if Python does not know it
 
 
 def _messages(cursor: Any, statement: bytes, rows_per_batch: int, bytes_per_batch: int) -> Iterator[list[bytes]]:

@@ -1,4 +1,4 @@
-"""What a run refuses before it reads a private row, or before it plans: above all, a private table that is public too.
+"""What a run refuses before it reads a private row, or before it plans: a private table that is public too.
 
 Each private file is compared with each public one as `prade.core.files` describes. Tables in memory are
 compared by the memory that holds their cells, never by the cells themselves: two tables with equal cells in different
@@ -16,9 +16,6 @@ from prade.core.errors import DataError
 from prade.core.files import find_same_content, find_same_file, found_files, paths_of
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.frames import shared_memory
-from prade.measuring.source import Counting, open_source
-from prade.planning.plan import Plan
-from prade.planning.task import Task
 from prade.privacy.budget import Budget
 from prade.privacy.protection import refuse_weak
 from prade.release.terms import saved_plan
@@ -71,9 +68,6 @@ def _refusal(what: str) -> DataError:
     )
 
 
-# ---------------------------------------------------------------------- before a run plans: later would be too late
-
-
 def refuse_early(
     budget: Budget, private: Any, table: PublicTable, folder: str | PathLike[str], weak_protection: bool
 ) -> None:
@@ -85,13 +79,3 @@ def refuse_early(
     if saved_plan(folder) is None:
         refuse_weak(budget, weak_protection)
         refuse_public(private, table.source)
-
-
-def refuse_unfit(task: Task, private: Any, folder: str | PathLike[str]) -> None:
-    """Refuse a private table that lacks a column, or declares a type that cannot fit, before a long rehearsal.
-
-    No row is read. A run that continues with a kept plan does not rehearse.
-    """
-    if saved_plan(folder) is None:
-        with open_source(private) as source:
-            Counting.of_plan(source, Plan.simplest(task))

@@ -41,17 +41,19 @@ from prade.core.errors import BudgetError, DataError, PradeError, Remedy
 from prade.core.execution import Execution, Progress
 from prade.core.files import locked, need_folder, new_locked_folder, remove_locked, replace_file
 from prade.core.interrupts import held_back
+from prade.data.public.table import PublicTable
 from prade.data.read.tables import write_table
 from prade.measuring.noise import add_noise
 from prade.measuring.refusals import refuse_same_contents, refuse_same_files
-from prade.measuring.source import Counting, EngineError, open_source
-from prade.measuring.tally import Counts
-from prade.planning.plan import Plan
-from prade.privacy.budget import Budget
+from prade.measuring.source import EngineError, counts_of, open_source, planned_tally
+from prade.measuring.streams import Stream
+from prade.measuring.tally import Counts, Tally
+from prade.planning.plan import Plan, plan_with_checked_files
+from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
 from prade.privacy.protection import refuse_weak
-from prade.release.payment import Spending, need_on_record, spending_stated
+from prade.release.payment import Spending, need_cap, need_on_record, spending_stated
 from prade.release.release import (
     EXTRACT,
     FORMAT,
@@ -68,6 +70,7 @@ from prade.release.release import (
     read_manifest,
     sealed_text,
 )
+from prade.release.terms import cap_of
 
 LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")
 
@@ -76,55 +79,55 @@ def measure(
     plan: Plan,
     private: Any,
     folder: str | PathLike[str],
-    ledger: Ledger | str | PathLike[str],
+    ledger: Ledger | str | PathLike[str] | None = None,
     *,
-    cap: Budget | None = None,
-    again: bool = False,
+    cap: Number | Budget | None = None,
     public: Any = None,
+    again: bool = False,
     weak_protection: bool = False,
-    memory_limit: str | None = None,
     execution: Execution = Execution(),
 ) -> Release:
-    """Ask the private table the plan's questions, once, and keep the noisy answers in the folder.
+    """Measure what the plan lists, once, and write the raw answers to `folder`. This spends the budget.
 
-    `private` and `memory_limit` are as in `open_source`. The ledger must know ``plan.dataset`` with the plan's unit,
-    unless `cap`, the most that may ever be spent on it, registers it with this expense. Other releases of the data set
-    next to the folder must be on the ledger's record. If the folder already holds this plan's release, that release is
-    returned: nothing is spent, and `private` is not read. A plan that was paid for but has no release here is refused,
-    unless `again` allows a second payment.
-
-    Also refused: a private table that is among the plan's public files or is `public`, the table that estimates start
-    from, because its rows would be published; and, unless `weak_protection` is True, a budget that protects little.
+    `private` is a pandas, polars or pyarrow table, a file or a pattern of files, or a database address. Without
+    `ledger`, the custodian's own ledger pays. If the ledger does not know the data set, `cap` (the most that may ever
+    be spent on it) enters it. Other releases of the data set next to the folder must be on the ledger's record. If the
+    folder already has this plan's release, the release is read and nothing is spent. `again` pays once more for a plan
+    whose release was lost. `public` is the table that the estimates will start from: give it if the plan names no
+    files, so that a private table that is also the public one is refused, or if the plan's files have moved or lie
+    outside its folder. `weak_protection` allows a budget that hardly protects.
 
     >>> import pyarrow
     >>> from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
     >>> ages = Level("TOWN", Workload.all_marginals(schema, 1))
     >>> plan = Plan("people", schema, Budget.pure(1), Unit(1), [ages], groups={"TOWN": ["a", "b"]})
-    >>> ledger = Ledger("people.ledger")
-    >>> dataset = ledger.open_dataset("people", plan.unit, cap=Budget.pure(1))
     >>> rows = pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})
-    >>> release = measure(plan, rows, "people-2026", ledger)
-    >>> release.noisy[-1][0].shape, ledger.remaining("people") == Budget.pure(0)
+    >>> release = measure(plan, rows, "people-2026", "people.ledger", cap=1)
+    >>> release.noisy[-1][0].shape, Ledger("people.ledger").remaining("people") == Budget.pure(0)
     ((2, 3), True)
     """
     with spending_stated() as spending:
-        ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(folder).resolve()
+        plan = plan_with_checked_files(plan, public)
+        ledger, target, cap = Ledger.of(ledger), Path(folder).resolve(), cap_of(cap, plan.budget)
+        public = public.source if isinstance(public, PublicTable) else public
+        if cap is None:
+            need_cap(plan, folder, ledger)
         if (existing := _existing(plan, target, ledger, again)) is not None:
             return existing
         told = partial(_tell, execution.progress)
         _check(plan, target, ledger, cap, again, weak_protection)
         with ExitStack() as stack:
-            source = stack.enter_context(open_source(private, memory_limit=memory_limit))
+            source = stack.enter_context(open_source(private))
             refuse_same_files(private, plan.public, public)
-            counting = Counting.of_plan(source, plan)
+            tally = planned_tally(source, plan)
             staging = stack.enter_context(staging_folder(target))
             trace = stack.enter_context(traced(ledger))
             makers = _prepare(plan, staging, source.engine, execution.threads)
             with held_back():
                 entry = _reserve(plan, ledger, cap, again, target, spending, trace)
             refuse_same_contents(private, plan.public, public)
-            counts = _counted(plan, counting, told)
+            counts = _counted(plan, source, tally, told)
             with held_back():
                 if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
                     return other
@@ -245,9 +248,9 @@ def _reserve(
     return entry
 
 
-def _counted(plan: Plan, counting: Counting, told: Progress) -> list[list[Counts]]:
+def _counted(plan: Plan, source: Stream, tally: Tally, told: Progress) -> list[list[Counts]]:
     """The true counts of every question's parts."""
-    counts = iter([each for of_level in counting.run() for each in of_level])
+    counts = iter([each for of_level in counts_of(source, tally) for each in of_level])
     told("counting", 1, 1)
     _step("counted")
     return [[next(counts) for _ in question.parts] for question in plan.questions]
@@ -367,7 +370,7 @@ def _finish(staging: Path, target: Path, plan: Plan, ledger: Ledger) -> Release:
             raise _stuck(staging, target, plan, error) from None
         release = _released(plan, target, ledger)
     sweep(target)
-    return replace(release, path=target)
+    return replace(release, path=target, plan=plan)
 
 
 def _stuck(staging: Path, target: Path, plan: Plan, error: Exception) -> DataError:

@@ -6,10 +6,10 @@ message is dropped, because it may quote one.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,15 +24,8 @@ from prade.data.read.cells import LARGEST_WHOLE
 from prade.data.read.csv import CsvFormat, format_of
 from prade.data.read.frames import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream
-from prade.measuring.person_bound import MEMORY
-from prade.measuring.spark import PORTS, Session, SparkTable, open_session
-from prade.measuring.streams import (
-    ROWS_PER_BATCH,
-    Stream,
-    csv_stream,
-    memory_stream,
-    parquet_stream,
-)
+from prade.measuring.spark import open_session, spark_stream
+from prade.measuring.streams import ROWS_PER_BATCH, Stream, csv_stream, memory_stream, parquet_stream
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan
 from prade.privacy.protection import Unit
@@ -47,57 +40,20 @@ ENDINGS = (".parquet", ".csv", ".csv.gz")
 FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 HELP = (
     'give the path of a parquet or CSV file (or a glob), "duckdb://file.db/table", "sqlite://file.db/table", '
-    '"postgres://user@host/database/table", "spark://host:port/database.table", or a pandas, polars or pyarrow table; '
+    '"postgres://user@host/database/table", "spark://session/database.table", "sc://host:port/database.table", or a '
+    "pandas, polars or pyarrow table; "
     "export the rows of any other database to parquet"
 )
-SIZES = {"": 1, "B": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", start=1)}}
-SIZES |= {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", start=1)}
 
 
-@dataclass(frozen=True)
-class Source:
-    """Private rows: a `stream` that is counted here, unless `elsewhere` counts it where the rows are.
-
-    Made by `open_source`. Use it in a ``with`` block, which ends an engine that was started for it.
-    """
-
-    stream: Stream
-    engine: str
-    name: str
-    memory: int = MEMORY
-    elsewhere: Callable[[Tally], Counts] | None = None
-    close: Callable[[], None] = lambda: None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the table's columns."""
-        return self.stream.columns
-
-    def tallied(self, tally: Tally) -> Counts:
-        """Read all rows and count them."""
-        if self.elsewhere is not None:
-            return self.elsewhere(tally)
-        names = tally.names or self.columns[:1]  # any column tells how many rows there are
-        return tally.run(self.stream.read(names), self.memory)
-
-    def __enter__(self) -> Source:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def open_source(source: Any, *, memory_limit: str | None = None, rows_per_batch: int = ROWS_PER_BATCH) -> Source:
-    """Private rows as a `Source`: it reads only the names of columns, and their types where a database declares them.
+def open_source(source: Any, *, rows_per_batch: int = ROWS_PER_BATCH) -> Stream:
+    """Private rows as a `Stream`: it reads only the names of columns, and their types where a database declares them.
 
     `source` is a path or glob (or a list of paths) of parquet or CSV files, a `prade.CsvFile`, a pandas, polars or
     pyarrow table, or the address of a table: ``"duckdb://file.db/table"``, ``"sqlite://file.db/table"``,
-    ``"postgres://user@host/database/table"`` (``schema.table`` outside the default schema) or one of Spark
-    (`prade.measuring.spark`). prade cannot look inside a view: you must make sure that its rows do not depend on each
-    other.
-
-    Where a bound on a person's rows is enforced, rows in codes that do not fit into `memory_limit` (such as ``"1GiB"``;
-    None: 512 MiB) go to a private folder on disk until all of a person's are there. `rows_per_batch` changes no count.
+    ``"postgres://user@host/database/table"`` (``schema.table`` outside the default schema), or
+    ``"spark://session/database.table"`` or ``"sc://host:port/database.table"`` (`prade.measuring.spark`). prade cannot
+    look inside a view: you must make sure that its rows do not depend on each other. `rows_per_batch` changes no count.
 
     Types of files and of tables in memory follow their rows, and SQLite does not enforce its own, so no type is refused
     there: a cell that does not fit counts as a value outside its column's domain. CSV cells are text: if types were
@@ -108,21 +64,19 @@ def open_source(source: Any, *, memory_limit: str | None = None, rows_per_batch:
     ...     source.name, source.columns
     ('the private table', ('AGE',))
     """
-    memory = MEMORY if memory_limit is None else _bytes_in(memory_limit)
     if isinstance(source, str) and "://" in source:
-        return _open_address(source, memory, memory_limit, rows_per_batch)
+        return _open_address(source, rows_per_batch)
     if (paths := paths_of(source)) is not None:
-        return _open_files(paths, format_of(source), memory, rows_per_batch)
+        return _open_files(paths, format_of(source), rows_per_batch)
     home = type(source).__module__.partition(".")[0]
     if home in ("ibis", "pyspark", "duckdb", "_duckdb"):
         raise DataError(f"a {type(source).__name__} of {home.strip('_')} is not a source; name its table: {HELP}")
     if is_lazy(source):  # its columns and types may follow from rows that it has yet to read
         raise DataError("a LazyFrame has no rows yet; give its .collect()")
     try:
-        stream = guarded("opening the table in memory", lambda: memory_stream(source, rows_per_batch))
+        return guarded("opening the table in memory", lambda: memory_stream(source, rows_per_batch))
     except DataError as error:
         raise DataError(f"a {type(source).__name__} is not a source of rows; {HELP}") from error
-    return Source(stream, "arrow", "the private table", memory)
 
 
 class EngineError(DataError):
@@ -154,7 +108,7 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
     raise failure
 
 
-def _open_files(paths: list[str], form: CsvFormat, memory: int, rows: int) -> Source:
+def _open_files(paths: list[str], form: CsvFormat, rows: int) -> Stream:
     files = found_files(paths)
     endings = {next((ending for ending in ENDINGS if file.lower().endswith(ending)), "") for file in files}
     if (len(endings) > 1 and endings != {".csv", ".csv.gz"}) or "" in endings:
@@ -163,138 +117,88 @@ def _open_files(paths: list[str], form: CsvFormat, memory: int, rows: int) -> So
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     text = endings != {".parquet"}
     read = partial(csv_stream, files, form, rows * BYTES_OF_A_ROW) if text else partial(parquet_stream, files, rows)
-    stream = guarded(f"opening {name}", read)
-    return Source(stream, "arrow", name, memory)
+    return replace(guarded(f"opening {name}", read), name=name)
 
 
-def _open_address(address: str, memory: int, memory_limit: str | None, rows: int) -> Source:
+def _open_address(address: str, rows: int) -> Stream:
     """A table at an address, whose part after the last slash is the table's name."""
     scheme, _, rest = address.partition("://")
     database, _, table = rest.partition("?")[0].rpartition("/")
     query = "?" + rest.partition("?")[2] if "?" in rest else ""
     if not database or not table:
         raise DataError(f"the {scheme} address does not end in the name of a table; {HELP}")
-    # The address may contain a password, so messages name only the scheme and the table.
-    name = f"the {scheme} table {table!r}"
+    name = f"the {scheme} table {table!r}"  # in messages, because the address may contain a password
     if scheme in FILE_ENGINES and not Path(database).is_file():  # connecting would make an empty one
         raise DataError(f"there is no {FILE_ENGINES[scheme]} file {database}; {HELP}")
-    if scheme in PORTS:
-        if memory_limit is not None:
-            raise DataError(f"memory_limit is for rows that are counted here, but {name} is counted by Spark")
-        return _open_spark(open_session(scheme, database, query[1:], name), table, name)
-    if scheme == "duckdb":
-        stream = guarded(f"opening {name}", lambda: duckdb_stream(database, table, memory_limit, rows))
-    elif scheme == "sqlite":
-        stream = guarded(f"opening {name}", lambda: sqlite_stream(database, table, rows))
-    elif scheme in ("postgres", "postgresql"):
-        where = f"postgresql://{database}{query}"
-        stream = guarded(f"opening {name}", lambda: postgres_stream(name, address, where, table, rows))
-    else:
-        raise DataError(f"{scheme}:// is not a known kind of address; {HELP}")
-    return Source(stream, "postgres" if scheme == "postgresql" else scheme, name, memory)
-
-
-def _open_spark(opened: Session, table: str, name: str) -> Source:
-    session, end = opened
-    try:
-        rows = guarded(f"opening {name}", lambda: SparkTable(session, table))
-    except BaseException:
-        end()
-        raise
-    return Source(rows.stream, "spark", name, elsewhere=rows.tallied, close=end)
-
-
-def _bytes_in(size: str) -> int:
-    """A size such as "1GiB", in bytes."""
-    parts = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", size)
-    if parts is None or parts[2].upper() not in SIZES:
-        raise DataError(f"memory_limit is {size!r}; give a size such as 500MB or 1GiB")
-    return int(float(parts[1]) * SIZES[parts[2].upper()])
+    with ExitStack() as session:
+        if scheme in ("spark", "sc"):
+            opened = partial(spark_stream, open_session(session, scheme, database, query[1:], name), table)
+        elif scheme == "duckdb":
+            opened = partial(duckdb_stream, database, table, rows)
+        elif scheme == "sqlite":
+            opened = partial(sqlite_stream, database, table, rows)
+        elif scheme in ("postgres", "postgresql"):
+            opened = partial(postgres_stream, name, address, f"postgresql://{database}{query}", table, rows)
+        else:
+            raise DataError(f"{scheme}:// is not a known kind of address; {HELP}")
+        engine = {"sc": "spark", "postgresql": "postgres"}.get(scheme, scheme)
+        return replace(guarded(f"opening {name}", opened), engine=engine, name=name, close=session.pop_all().close)
 
 
 # ---------------------------------------------------------------------- what is counted
 
 
-def count(
-    source: Source,
+def planned_tally(source: Stream, plan: Plan) -> Tally:
+    """What a plan asks of a source."""
+    levels = [
+        (level.by, [part for question in plan.questions if question.level == number for part in question.parts])
+        for number, level in enumerate(plan.levels)
+    ]
+    return tally_of(source, plan.schema, levels, plan.groups, plan.unit)
+
+
+def tally_of(
+    source: Stream,
     schema: Schema,
-    parts: Sequence[Part],
-    groups: Any = None,
+    levels: Sequence[tuple[Sequence[str], Sequence[Part]]],
+    groups: Groups,
     unit: Unit | None = None,
-    by: Sequence[str] | None = None,
-) -> list[Counts]:
-    """The number of rows in each cell of each part, by group: one array of shape [groups, cells] per part.
+) -> Tally:
+    """The tally of each level's groups and parts, once the source's columns and declared types fit: no row is read.
 
-    `groups` is the public list of groups (None: all rows are one group); `by` names the columns of that list whose
-    groups are counted (None: all). Rows in no listed group are left out, at every level. With a `unit` that names a
-    person id, rows without one are left out, and all parts count the same rows of a person.
-
-    >>> import pyarrow
-    >>> from prade import Column, Schema
-    >>> from prade.queries.parts import Marginal
-    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
-    >>> with open_source(pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})) as source:
-    ...     count(source, schema, [Marginal.of(schema, ["AGE"])], {"TOWN": ["a", "b", "c"]})
-    [array([[1, 0, 0],
-           [0, 0, 1],
-           [0, 0, 0]])]
+    Rows in no listed group are left out, at every level. With a `unit` that names a person id, rows without one are
+    left out, and all parts count the same rows of a person.
     """
-    listed = Groups.of(groups)
-    (counts,) = Counting.of(source, schema, [(listed.names if by is None else by, parts)], listed, unit).run()
-    return counts
-
-
-@dataclass(frozen=True)
-class Counting:
-    """What to count in the rows of a source: for each level its groups and its parts."""
-
-    source: Source
-    tally: Tally
-
-    @classmethod
-    def of_plan(cls, source: Source, plan: Plan) -> Counting:
-        """What a plan asks."""
-        levels = [
-            (level.by, [part for question in plan.questions if question.level == number for part in question.parts])
-            for number, level in enumerate(plan.levels)
-        ]
-        return cls.of(source, plan.schema, levels, plan.groups, plan.unit)
-
-    @classmethod
-    def of(
-        cls,
-        source: Source,
-        schema: Schema,
-        levels: Sequence[tuple[Sequence[str], Sequence[Part]]],
-        groups: Any = None,
-        unit: Unit | None = None,
-    ) -> Counting:
-        """Check everything that follows from declarations: the parts, the source's columns and their declared types."""
-        everything = Groups.of(groups)
-        try:
-            listed = tuple(everything.keyed(source.columns, everything.level(by).number) for by, _ in levels)
-        except DataError as error:
-            raise error.within(source.name) from None
-        tally = Tally(schema, listed, tuple(tuple(parts) for _, parts in levels), unit)
-        tally.check()
-        source.stream.need(tally.names, source.name)
-        if tally.person is not None:
-            source.stream.need_fit(tally.person, None)
-        for column in tally.columns:
-            source.stream.need_fit(column.name, column)
-            if source.stream.declared is None and column.value_type == "int" and _beyond_doubles(column):
-                raise DataError(
-                    f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may "
-                    "store as floats that cannot distinguish them: list them as text, and store the column as text"
-                )
-        return cls(source, tally)
-
-    def run(self) -> list[list[Counts]]:
-        """The counts of each level's parts."""
-        counts = guarded(f"counting {self.source.name}", lambda: self.source.tallied(self.tally))
-        tables = self.tally.tables(counts)
-        return [[np.ascontiguousarray(each[:, :-1]) for each in of_level] for of_level in tables]
+    try:
+        listed = tuple(groups.keyed(source.columns, groups.level(by).number) for by, _ in levels)
+    except DataError as error:
+        raise error.within(source.name) from None
+    tally = Tally(schema, listed, tuple(tuple(parts) for _, parts in levels), unit)
+    source.need(tally.names)
+    if tally.person is not None:
+        source.need_fit(tally.person, None)
+    for column in tally.columns:
+        source.need_fit(column.name, column)
+        if source.declared is None and column.value_type == "int" and _beyond_doubles(column):
+            raise DataError(
+                f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may "
+                "store as floats that cannot distinguish them: list them as text, and store the column as text"
+            )
+    return tally
 
 
 def _beyond_doubles(column: Column) -> bool:
     return max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE
+
+
+def counts_of(source: Stream, tally: Tally) -> list[list[Counts]]:
+    """The number of rows in each cell of each part of each level, by group: arrays of shape [groups, cells]."""
+
+    def tallied() -> Counts:
+        if source.elsewhere is None:
+            return tally.run(source.read(tally.names or source.columns[:1]))  # any column tells how many rows there are
+        counts: Counts = source.elsewhere(tally)
+        return counts
+
+    counts = guarded(f"counting {source.name}", tallied)
+    return [[np.ascontiguousarray(each[:, :-1]) for each in of_level] for of_level in tally.tables(counts)]

@@ -6,25 +6,13 @@ conversions that exist for every value of a type.
     natively    Boolean, integers, floats, decimals, dates, times, bytes; text, without its collation
     as text     arrays, maps, structs and intervals
 
-The host of an address says which Spark:
-
-    local          Spark in this process's own Java machine, with all cores
-    host:7077      the master of a standalone cluster; the driver is here
-    sc, host       a Spark Connect server; nothing but this Python is here
-    session        the session that this process has already, of whatever cluster
-
-A session that is opened here has no web page and no event log. What it must write on this machine, shuffled codes and
-its Java machine's own words among them, goes to a locked folder that is removed at the end.
+    spark://session/...      the session that this process has, of whatever cluster
+    sc://host:port/...       a Spark Connect server; nothing but this Python is here
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import sys
-import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -36,16 +24,11 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from prade.core.errors import DataError
-from prade.core.files import spill_folder
 from prade.data.read.frames import DeclaredType, Kind
-from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, no_table, without_secrets
+from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, connected
 from prade.measuring.tally import Counts, Tally
 
-LOCAL, OWN, CONNECT = "local", "session", "sc"
-PORTS = {"spark": 7077, CONNECT: 15002}
-SECONDS_TO_A_WORKER = 60.0  # for a cluster that is to give its first worker
-SECONDS_TO_END = 20.0  # for a Java machine that has been told to
-MOST_OF_A_MESSAGE = 300  # letters; Spark appends its own stack to messages
+CONNECT_PORT = 15002
 
 # No cell may fail a run: dates before 1582 are read unchanged, whatever wrote the file, and casts give NULL.
 # Batches are as large as those of other sources, and as long texts as there are fit into them.
@@ -59,13 +42,6 @@ WHILE_COUNTING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
     "spark.sql.execution.arrow.useLargeVarTypes": "true",
 }
-OWN_SESSION = {
-    "spark.app.name": "prade",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.eventLog.enabled": "false",
-}
-Session = tuple[Any, Callable[[], None]]  # a session of Spark, and what ends it
 
 
 # ---------------------------------------------------------------------- while rows are counted
@@ -80,7 +56,6 @@ def counting_in(session: Any) -> Iterator[None]:
             session.conf.set(name, value)
         if hasattr(session, "_jsparkSession"):  # the driver's Java machine is in reach
             _silence_java(session, before)
-            _run_this_python(session.sparkContext, before)
         yield
 
 
@@ -117,41 +92,26 @@ def _silence_java(session: Any, before: ExitStack) -> None:
         configure.setLevel(name, log4j.Level.OFF)
 
 
-def _run_this_python(context: Any, before: ExitStack) -> None:
-    """Workers on this machine run this Python, which has prade, unless PYSPARK_PYTHON names another."""
-    if str(context.master).startswith(LOCAL) and "PYSPARK_PYTHON" not in os.environ:
-        before.callback(setattr, context, "pythonExec", context.pythonExec)
-        context.pythonExec = sys.executable
-
-
 # ---------------------------------------------------------------------- sessions
 
 
-def open_session(scheme: str, host: str, query: str, name: str) -> Session:
-    """A session of the Spark at a host, for a table that messages call `name`. `query` has options of Spark Connect."""
+def open_session(opened: ExitStack, scheme: str, host: str, query: str, name: str) -> Any:
+    """A session of Spark for a table that messages call `name`; one that is made here ends when `opened` closes."""
     try:
         import pyspark  # noqa: F401 - only whether it is there
     except ImportError:
         raise DataError(f'{name} needs the packages of Spark: pip install "prade[spark]"') from None
-    where = host if ":" in host.rpartition("]")[2] else f"{host}:{PORTS[scheme]}"
-    failure = ""
-    try:
-        with warnings.catch_warnings(), without_logs():
-            warnings.simplefilter("ignore")
-            if scheme == CONNECT:
-                return _remote(where, query)
-            if host == OWN:
-                return _session_here(), lambda: None
-            return _with_driver_here("local[*]" if host == LOCAL else f"spark://{where}")
-    except DataError:
-        raise
-    except Exception as error:  # the beginning of Spark's message, which is before its stack
-        words = without_secrets(str(error).split("\n\tat ")[0], f"{scheme}://{host}/?{query}")[:MOST_OF_A_MESSAGE]
-        failure = f"{type(error).__name__}: {words}"
-    raise DataError(
-        f"connecting to {name} failed: {failure}. No row was read; correct the address or Spark's settings. A driver "
-        "on this machine needs Java 17 or newer (Debian's package default-jre-headless)"
-    )
+    if scheme == "spark":
+        if host != "session":
+            raise DataError(
+                f"spark://{host} is not an address: make a session of that Spark in this process and write "
+                "spark://session/database.table, or use its Spark Connect server with sc://host:port/database.table"
+            )
+        return _session_here()
+    where = host if ":" in host.rpartition("]")[2] else f"{host}:{CONNECT_PORT}"
+    with warnings.catch_warnings(), without_logs():
+        warnings.simplefilter("ignore")
+        return connected(name, f"{scheme}://{host}/?{query}", partial(_remote, opened, where, query))
 
 
 def _session_here() -> Any:
@@ -164,77 +124,22 @@ def _session_here() -> Any:
 
         session = session or ConnectSession.getActiveSession()
     if session is None:
-        raise DataError("this process has no Spark session; make one, or name the host in the address")
+        raise DataError("this process has no Spark session; make one, or give the address of a Spark Connect server")
     return session
 
 
-def _remote(where: str, query: str) -> Session:
-    """A session of a Spark Connect server."""
+def _remote(opened: ExitStack, where: str, query: str) -> Any:
+    """A session of a Spark Connect server; `query` has its options."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
     options = "".join(f";{key}={value}" for key, value in parse_qsl(query))
     session = SparkSession.builder.remote(f"sc://{where}/{options}").create()
-    with ExitStack() as opened:
-        opened.callback(_quietly, session.stop)
-        # Spark would try for ten minutes; what answers as a server does so within seconds.
-        session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=4000)])
-        session.version  # noqa: B018 - asks the server, which may be none
-        return session, opened.pop_all().close
-
-
-def _with_driver_here(master: str) -> Session:
-    """A session whose driver is a Java machine of this process. There can be one only, so a caller's is used."""
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
-
-    if (active := SparkContext._active_spark_context) is not None:
-        there = str(active.master)
-        if there != master and not (master.startswith(LOCAL) and there.startswith(LOCAL)):
-            raise DataError(
-                f"this process has a Spark session of the master {there!r} already, and there can be only one: "
-                "stop it, or use it with spark://session/database.table"
-            )
-        return SparkSession(active).newSession(), lambda: None
-    with ExitStack() as opened:
-        folder = opened.enter_context(spill_folder())
-        conf = SparkConf().setMaster(master).setAll(list(OWN_SESSION.items())).set("spark.local.dir", str(folder))
-        words = opened.enter_context((folder / "words").open("wb"))
-        gateway = launch_gateway(conf, popen_kwargs={"stdout": words, "stderr": words})
-        opened.callback(_end, gateway)
-        if threading.current_thread() is threading.main_thread():
-            opened.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))  # Spark sets one of its own
-        context = SparkContext(conf=conf, gateway=gateway)
-        opened.callback(_quietly, context.stop)
-        if not master.startswith(LOCAL):
-            _need_worker(context)
-        return SparkSession(context), opened.pop_all().close
-
-
-def _end(gateway: Any) -> None:
-    """End a Java machine, so that it lets go of its files; the next session starts another."""
-    from pyspark import SparkContext
-
-    _quietly(gateway.shutdown)
-    if gateway.proc is not None:  # not under spark-submit, which has started it and ends it
-        gateway.proc.stdin.close()
-        _quietly(gateway.proc.wait, SECONDS_TO_END)
-        gateway.proc.kill()
-        gateway.proc.wait(SECONDS_TO_END)
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-
-
-def _need_worker(context: Any) -> None:
-    """Wait for a first worker; without one a statement would wait for ever, in silence."""
-    until = time.monotonic() + SECONDS_TO_A_WORKER
-    while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver is in it, too
-        if time.monotonic() > until:
-            raise DataError(
-                f"the cluster gave no worker within {SECONDS_TO_A_WORKER:.0f} seconds: it cannot be reached, or it has "
-                "none that is free, reaches this machine, and has what spark-defaults.conf asks for"
-            )
-        time.sleep(0.2)
+    opened.callback(_quietly, session.stop)
+    # Spark would try for ten minutes; what answers as a server does so within seconds.
+    session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=4000)])
+    session.version  # noqa: B018 - asks the server, which may be none
+    return session
 
 
 # ---------------------------------------------------------------------- tables
@@ -251,31 +156,36 @@ ASKED = 32  # partitions, so that all workers of a small cluster get one
 WRITTEN = ("array", "map", "struct", "daytimeinterval", "yearmonthinterval", "interval", "time")
 
 
-class SparkTable:
-    """A table of a session. `tallied` counts its rows where they are, `stream` reads them through this process."""
+def spark_stream(session: Any, name: str) -> Stream:
+    """A table of a session: counted where its rows are, or read through this process."""
+    with counting_in(session):
+        table = _table(session, name)
+        fields = table.schema.fields
+        if len({each.name.casefold() for each in fields}) < len(fields):
+            raise DataError(f"{name} has two columns whose names differ only in case; give a view with other names")
+        _need_prade(session)
+    columns = {each.name: _delivered(table, each) for each in fields}
 
-    def __init__(self, session: Any, name: str) -> None:
-        self._session = session
+    def rows(names: Sequence[str]) -> Any:
+        """The columns as workers get them, under names of ours."""
+        return table.select(*(columns[name].alias(f"c{number}") for number, name in enumerate(names)))
+
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        """Rows through this process: the same Arrow batches, as bytes."""
+        import pyarrow as pa
+
         with counting_in(session):
-            self._table = _table(session, name)
-            fields = self._table.schema.fields
-            self._types = {each.name: each.dataType for each in fields}
-            self._padded = {each.name for each in fields if str(each.metadata.get(CHAR, "")).startswith("char(")}
-            if len({each.name.casefold() for each in fields}) < len(fields):
-                raise DataError(f"{name} has two columns whose names differ only in case; give a view with other names")
-            _need_prade(session)
-        declared = {column: _declared(kind) for column, kind in self._types.items()}
-        self.stream = Stream(tuple(declared), self._read, declared)
+            for row in rows(names).mapInArrow(_packed, "batch binary").toLocalIterator():
+                yield from _batches(names, pa.ipc.open_stream(row[0]))
 
-    def tallied(self, tally: Tally) -> Counts:
+    def tallied(tally: Tally) -> Counts:
         """Count the rows in the workers."""
-        names = tally.names or list(self._types)[:1]
-        with counting_in(self._session):
-            rows = self._rows(names)
+        names = tally.names or list(columns)[:1]
+        with counting_in(session):
             if tally.person is None:
-                counted = rows.mapInArrow(partial(_count, tally, names), "key long, rows long")
+                counted = rows(names).mapInArrow(partial(_count, tally, names), "key long, rows long")
             else:
-                people = rows.mapInArrow(partial(_code, tally, names), "person binary, codes binary")
+                people = rows(names).mapInArrow(partial(_code, tally, names), "person binary, codes binary")
                 bounded = people.repartition("person").select("codes")
                 counted = bounded.mapInArrow(partial(_bound_and_count, tally), "key long, rows long")
             added = counted.groupBy("key").sum("rows").toArrow()
@@ -283,26 +193,19 @@ class SparkTable:
         counts[added.column(0).to_numpy()] = added.column(1).to_numpy()
         return counts
 
-    def _rows(self, names: Sequence[str]) -> Any:
-        """The columns as workers get them, under names of ours."""
-        return self._table.select(*(self._native(name).alias(f"c{number}") for number, name in enumerate(names)))
+    return Stream(tuple(columns), read, {each.name: _declared(each.dataType) for each in fields}, elsewhere=tallied)
 
-    def _native(self, name: str) -> Any:
-        import pyspark.sql.functions as F
 
-        kind, column = _kind_name(self._types[name]), self._table["`" + name.replace("`", "``") + "`"]
-        if kind not in WRITTEN and KINDS.get(kind) != "text":  # a text may have a collation, and void has no type
-            return column
-        text = column.cast("string")
-        return F.rtrim(text) if name in self._padded else text  # a CHAR without the spaces that fill it up
+def _delivered(table: Any, field: Any) -> Any:
+    """What is selected of a column: its cells, or their texts."""
+    import pyspark.sql.functions as F
 
-    def _read(self, names: Sequence[str]) -> Iterator[Batch]:
-        """Rows through this process: the same Arrow batches, as bytes."""
-        import pyarrow as pa
-
-        with counting_in(self._session):
-            for row in self._rows(names).mapInArrow(_packed, "batch binary").toLocalIterator():
-                yield from _batches(names, pa.ipc.open_stream(row[0]))
+    kind, column = _kind_name(field.dataType), table["`" + field.name.replace("`", "``") + "`"]
+    if kind not in WRITTEN and KINDS.get(kind) != "text":  # a text may have a collation, and void has no type
+        return column
+    text = column.cast("string")
+    padded = str(field.metadata.get(CHAR, "")).startswith("char(")
+    return F.rtrim(text) if padded else text  # a CHAR without the spaces that fill it up
 
 
 def _kind_name(kind: Any) -> str:
@@ -320,10 +223,7 @@ def _table(session: Any, name: str) -> Any:
     """The table ``[[catalog.]database.]table``, or a temporary view."""
     if session.catalog.tableExists(name):
         return session.table(name)
-    database, known = name.rpartition(".")[0], []
-    with suppress(Exception):  # where there is no such database
-        known = [f"{database}.{each.name}".strip(".") for each in session.catalog.listTables(database or None)]
-    raise no_table(name, known, "Spark")
+    raise DataError(f"there is no table {name!r} in Spark; check its name")
 
 
 # ---------------------------------------------------------------------- in the workers
@@ -353,7 +253,7 @@ def _need_prade(session: Any) -> None:
     if found != {own}:
         raise DataError(
             f"Spark's workers do not have prade {own}, which reads the rows there: install it there with pip install "
-            f'"prade=={own}", and with this version of Python. No row was read'
+            f'"prade=={own}", with this version of Python (PYSPARK_PYTHON names it). No row was read'
         )
 
 

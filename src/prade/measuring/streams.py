@@ -12,9 +12,9 @@ refused, whether or not the table has rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from prade.core.errors import DataError, closest
@@ -33,27 +33,34 @@ Reader = Callable[[Sequence[str]], Iterator[Batch]]
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows that can be read repeatedly: `read(names)` yields batches of the named columns.
+    """Private rows that can be read repeatedly: `read(names)` yields batches of the named columns.
 
-    `declared` has the types that a database declares; of files and tables in memory it is None. `lacking` maps the name
-    of each column that only some files have to a file that lacks it.
+    `declared` has the types that a database declares; of files and tables in memory it is None. `elsewhere` counts the
+    rows where they are, if that is not here. Use it in a ``with`` block, which closes a session that was opened for it.
     """
 
     columns: tuple[str, ...]
     read: Reader
     declared: Mapping[str, DeclaredType] | None = None
-    lacking: Mapping[str, str] = field(default_factory=dict)
+    engine: str = "arrow"
+    name: str = "the private table"
+    elsewhere: Callable[[Any], Any] | None = None  # a tally into its counts
+    close: Callable[[], None] = lambda: None
 
-    def need(self, names: Sequence[str], where: str) -> None:
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def need(self, names: Sequence[str]) -> None:
         """Raise a DataError that suggests similar names, unless the rows have all these columns."""
         for name in names:
-            if name in self.lacking:
-                raise DataError(f"{self.lacking[name]} lacks the column {name!r}, which another file has: add it")
             if name not in self.columns:
                 hint = closest(name, self.columns) or "."
                 raise DataError(
-                    f"{where} has no column {name!r}{hint} Rename or add it, or make a plan whose schema and list of "
-                    "groups do not need it"
+                    f"{self.name} has no column {name!r}{hint} Rename or add it, or make a plan whose schema and list "
+                    "of groups do not need it"
                 )
 
     def need_fit(self, name: str, column: Column | None) -> None:
@@ -123,26 +130,19 @@ def _of_files(files: Sequence[str], headers: Sequence[Sequence[str]], read: Read
     for file, header in zip(files, headers, strict=True):
         if len(set(header)) < len(header) or not all(header):
             raise DataError(f"{file} has a column without a name or two columns with the same name; rename the column")
-    every = dict.fromkeys(name for header in headers for name in header)
-    lacking = {
-        name: file
-        for name in every
-        for file, header in reversed(list(zip(files, headers, strict=True)))
-        if name not in header
-    }
+    columns = tuple(name for name in headers[0] if all(name in header for header in headers))
 
     def read_each_once(names: Sequence[str]) -> Iterator[Batch]:
         refuse_duplicates(files, find_same_content)
         yield from read(names)
 
-    return Stream(tuple(name for name in every if name not in lacking), read_each_once, None, lacking)
+    return Stream(columns, read_each_once)
 
 
 # ---------------------------------------------------------------------- databases
 
-Listed = TypeVar("Listed")
-MOST_NAMES = 20  # of tables that are listed
 HIDDEN = "***"
+MOST_OF_A_MESSAGE = 300  # letters
 NO_SECRETS = ("user", "host", "port", "dbname", "database", "schema", "sslmode")  # options of an address
 
 
@@ -166,20 +166,30 @@ def without_secrets(message: str, address: str) -> str:
     return " ".join(message.split())
 
 
-def table_named(name: str, tables: Iterable[tuple[Listed, set[str]]]) -> Listed:
-    """The one table that a name means, of tables and the names of each; an error if it means none or several."""
-    every = list(tables)
-    meant = [table for table, names in every if name in names]
+def connected(name: str, address: str, connect: Callable[[], Any]) -> Any:
+    """A connection. No row has been read yet, so a driver's message may be shown, without the address's secrets."""
+    failure = ""
+    try:
+        return connect()
+    except Exception as error:  # the beginning of the message: Spark appends its own stack
+        words = without_secrets(str(error).split("\n\tat ")[0], address)[:MOST_OF_A_MESSAGE]
+        failure = f"{type(error).__name__}: {words}"
+    raise DataError(f"connecting to {name} failed: {failure}. No row was read; correct the address")
+
+
+def table_named(name: str, tables: Iterable[Sequence[Any]]) -> tuple[str, str]:
+    """The schema and table that a name means; each comes with whether its schema may be left out."""
+    spelled = [((schema, table), [f"{schema}.{table}", *([table] if usual else [])]) for schema, table, usual in tables]
+    meant = [table for table, names in spelled if name in names]
     if len(meant) > 1:
         raise DataError(f"{name!r} means {len(meant)} tables, because of dots in their names; give one of them a view")
     if not meant:
-        raise no_table(name, [min(names, key=len) for _, names in every])
+        raise no_table(name, [names[-1] for _, names in spelled])
     return meant[0]
 
 
 def no_table(name: str, tables: Iterable[str], where: str = "the database") -> DataError:
     """The error for a table that does not exist, with the names of those that do."""
     known = sorted(map(str, tables))
-    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
-    listed = f"it has {', '.join(known[:MOST_NAMES])}{more}" if known else "it has none"
+    listed = f"it has {', '.join(known)}" if known else "it has none"
     return DataError(f"there is no table {name!r} in {where}{closest(name, known) or '; check its name'}: {listed}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import WorkloadError
 from prade.core.execution import cores
 from prade.data.declare.column import Column
 from prade.data.declare.groups import KeyedGroups
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
 
 Counts = NDArray[np.int64]
-MOST_COUNTS = 2**31  # each of them is kept in memory and gets noise
 
 
 @dataclass(frozen=True)
@@ -52,25 +50,9 @@ class Tally:
     unit: Unit | None = None
     secret: bytes = field(default_factory=lambda: bytes.fromhex(secrets.token_hex(32)), repr=False)
 
-    def check(self) -> None:
-        """Refuse parts that private rows have no cell in, and more counts than fit into memory."""
-        if not any(self.parts):
-            raise WorkloadError("there is no part to count; give at least one")
-        for part in self._all_parts:
-            part.check(self.schema)
-        if (counts := sum(_sizes(self.listed, self.parts))) > MOST_COUNTS:
-            raise WorkloadError(
-                f"the parts have {counts:,} counts in all groups together, more than the {MOST_COUNTS:,} that fit in "
-                "memory; ask for fewer parts or coarser bins"
-            )
-
-    @cached_property
-    def _all_parts(self) -> list[Part]:
-        return [part for parts in self.parts for part in parts]
-
     @cached_property
     def _coded(self) -> dict[str, Column]:
-        names = dict.fromkeys(name for part in self._all_parts for name in part.columns)
+        names = dict.fromkeys(name for parts in self.parts for part in parts for name in part.columns)
         return {name: self.schema[name] for name in names}
 
     @property
@@ -120,15 +102,9 @@ class Tally:
 
     def tables(self, counts: Counts) -> list[list[Counts]]:
         """The table of each part of each level, as views of the counts."""
-        ends = iter(np.cumsum([0, *_sizes(self.listed, self.parts)]).tolist())
-        start, found = next(ends), []
-        for listed, parts in zip(self.listed, self.parts, strict=True):
-            of_level = []
-            for part in parts:
-                start, end = next(ends), start
-                of_level.append(counts[end:start].reshape(listed.size, part.n_cells + 1))
-            found.append(of_level)
-        return found
+        tables = iter(np.split(counts, np.cumsum(_sizes(self.listed, self.parts))[:-1]))
+        levels = zip(self.listed, self.parts, strict=True)
+        return [[next(tables).reshape(listed.size, part.n_cells + 1) for part in parts] for listed, parts in levels]
 
     def add(self, rows: Rows, counts: Counts) -> None:
         """Count some rows."""
@@ -144,8 +120,8 @@ class Tally:
 
     def run(self, batches: Iterable[Batch], memory: int = MEMORY, threads: int | None = None) -> Counts:
         """The counts of all rows of a stream."""
-        with ExitStack() as stack:
-            coded = _ahead(stack, self.coded, batches, threads or cores())
+        with ThreadPoolExecutor(threads or cores(), thread_name_prefix="prade-codec") as pool:
+            coded = _ahead(pool, self.coded, batches, 2 * (threads or cores()))
             if self.person is not None:
                 return self.bounded((rows.records(self.record) for rows in coded), memory)
             counts = self.zeros()
@@ -191,13 +167,12 @@ class Rows:
         return records
 
 
-def _ahead(stack: ExitStack, work: Callable[[Batch], Rows], batches: Iterable[Batch], threads: int) -> Iterator[Rows]:
-    """The result for each batch, computed in threads while this one reads. The stack waits for them to end."""
-    pool = stack.enter_context(ThreadPoolExecutor(threads, thread_name_prefix="prade-codec"))
+def _ahead(pool: Executor, work: Callable[[Batch], Rows], batches: Iterable[Batch], most: int) -> Iterator[Rows]:
+    """The result for each batch, computed in the pool while this thread reads ahead, by `most` batches."""
     waiting: deque[Future[Rows]] = deque()
     for batch in batches:
         waiting.append(pool.submit(work, batch))
-        if len(waiting) > 2 * threads:
+        if len(waiting) > most:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()

@@ -43,7 +43,7 @@ from prade.queries.parts import Cells, Marginal, Part, Predicate
 from prade.queries.workload import Workload
 
 LARGEST_SCALE = 10**150  # the variance of such noise still fits into a float
-MOST_COUNTS = 2**32  # over all groups, parts and cells: 32 GiB of noisy counts
+MOST_COUNTS = 2**31  # over all groups, parts and cells: 16 GiB of counts
 RELEASED = "release.json"  # the file by which a folder is a release
 NAMES_SHOWN = 3  # tables that a line of the description names
 KEYS = (

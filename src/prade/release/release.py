@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from prade.core.arrays import Floats, PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, EstimationError, PradeError, Remark
-from prade.core.files import need_folder, replace_folder, sha256_of
+from prade.core.files import sha256_of
 from prade.data.declare.schema import Schema
 from prade.data.read.files import damage_reported, whole_numbers
 from prade.planning.invariants import not_protected
@@ -380,13 +379,3 @@ def _seal(content: Mapping[str, Any]) -> str:
 
 def _unreadable(path: Path, error: OSError) -> DataError:
     return DataError(f"{path} cannot be read ({error.strerror}): ask for permission to read it")
-
-
-def copy_release(release: Release, folder: str | PathLike[str]) -> None:
-    """Copy everything in a release's folder to a new folder, which appears when it is complete."""
-    target = Path(folder).absolute()
-    if target.exists():
-        raise DataError(f"{target} already exists, and prade does not overwrite it: give the name of a new folder")
-    need_folder(target)
-    with replace_folder(target) as unfinished:
-        shutil.copytree(release.path, unfinished, dirs_exist_ok=True)

@@ -34,7 +34,7 @@ STYLES = ("report.css",)
 PARTS = ("", "_explore", "_pairs", "_tables", "_budget", "_map", "_truth", "_start")  # of the page's script
 
 
-def write_report(
+def report(
     source: Estimates | Release | PathName,
     path: PathName | None = None,
     *,
@@ -44,12 +44,13 @@ def write_report(
     as_json: bool = False,
     execution: Execution = Execution(),
 ) -> Path:
-    """Write the page about a release and return its path, which is `report_path` unless another is given.
+    """Write one HTML page about a release that has estimates and synthetic rows, and return its path.
 
-    `source` is the release, its folder, or the estimates that the folder keeps, which are then not read again. `truth`
-    is the table of true rows, a file of them, or a glob of files. `geojson` is a file with the groups' outlines, for a
-    map, and `geojson_key` the property in it that identifies the group (see `prade.reporting.outlines`). With `as_json`
-    the file has what the page shows as JSON, with lists of numbers; its name ends in .json unless another is given.
+    `source` is the release, its folder, or its estimates, which are then not read again. Without `path`, the page is
+    written to the release folder. With `truth`, the true rows, the page also compares the release with them; such a
+    page is not private, and is written beside the folder. `geojson` is a file with outlines of the groups for a map,
+    and `geojson_key` names the property that identifies the group. With `as_json` the file has what the page shows as
+    JSON, with lists of numbers.
     """
     source = Release.load(source) if isinstance(source, (str, PathLike)) else source
     release = source if isinstance(source, Release) else source.release
@@ -73,7 +74,7 @@ def report_data(
     geojson_key: str | None = None,
     execution: Execution = Execution(),
 ) -> dict[str, Any]:
-    """What the page shows (`prade.reporting.page_data`); the arguments are those of `write_report`."""
+    """What the page shows (`prade.reporting.page_data`); the arguments are those of `report`."""
     source = Release.load(source) if isinstance(source, (str, PathLike)) else source
     release = source if isinstance(source, Release) else source.release
     if is_kept(release, KEPT_ROWS) and (method := method_of(schema_of(kept_rows(release)))) is not None:

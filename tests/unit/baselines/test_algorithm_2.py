@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import prade.pipeline
-from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit, Workload
+from prade import Budget, Ledger, Plan, Release, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import Algorithm2
 from prade.cli import main as cli
 from prade.core.errors import DataError, PradeError
@@ -23,8 +23,6 @@ from prade.examples import census_like
 from prade.planning.task import Target
 from prade.release.terms import Terms
 from prade.sampling.table import method_of
-from prade.scoring.score import score
-from prade.tuning.mutual_information import MOST_CELLS
 
 cli.every_command()
 
@@ -75,30 +73,16 @@ def test_a_quarter_of_epsilon_for_each_question(public):
     assert {q.law for q in plan.questions} == {"laplace"}
 
 
-def test_workloads_come_from_the_public_rows(public):
-    upper, lower = Algorithm2(pairs=1).workloads(public)
-    assert [part.columns for part in upper] == [("a", "b"), ("c",)]  # b follows a, c nothing
-    assert [part.columns for part in lower] in ([("a",), ("c",)], [("b",), ("c",)])
-    assert [part.columns for part in Algorithm2(pairs=1, most_cells=8).workloads(public)[0]] == [("a",), ("b",), ("c",)]
-    plan = Algorithm2().plan(Task("survey", SCHEMA, 1, None, ["STATE", "PUMA"], GROUPS), public)
-    assert tuple(level.asks[0].workload for level in plan.levels) == Algorithm2().workloads(public)
-
-
-YEARS = {**GROUPS, "YEAR": range(len(GROUPS["STATE"]))}
-
-
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
         ({"budget": Budget.zcdp(1)}, "pure budget"),
-        ({"budget": Budget.approx(1, Fraction(1, 10**6))}, "pure budget"),
         ({"levels": (), "groups": None}, "two levels, got 1"),
-        ({"levels": ["STATE", "PUMA", "YEAR"]}, "two levels, got 3"),
         ({"targets": [Target(["a x b"])]}, "neither targets nor invariants"),
     ],
 )
 def test_what_it_does_not_know_is_refused(public, terms, words):
-    usual = {"budget": 1, "levels": ["STATE", "PUMA"], "groups": YEARS}
+    usual = {"budget": 1, "levels": ["STATE", "PUMA"], "groups": GROUPS}
     with pytest.raises(PradeError, match=words):
         Algorithm2().plan(Task("survey", SCHEMA, **{**usual, **terms}), public)
 
@@ -141,7 +125,7 @@ def algorithm_2(release, public, seed):
 STATES = [17, 39]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_estimates_are_those_of_algorithm_2(public, seed):
     release = noisy(make(public), seed)
     assert [values[0] for values in release.plan.groupings[0].values] == STATES
@@ -160,11 +144,7 @@ def test_a_total_that_is_not_positive_gives_no_rows_and_stops_nothing(public):
     assert [each.estimate.report.total for each in found] == [1, 1, 1, 40]
     for each, weights in zip(found, algorithm_2(release, public, 0), strict=True):
         np.testing.assert_allclose(each.estimate.weights, weights, rtol=1e-9, atol=1e-13)
-    coded, group = Algorithm2().rows(release, public, 0)
-    assert np.bincount(group).tolist() == [0, 0, 1, 40]
-    assert len(coded) == 41
-    nobody = noisy(make(public), 6, {(1, g): -1 for g in range(4)})
-    assert len(Algorithm2().rows(nobody, public, 0)[0]) == 0
+    assert np.bincount(Algorithm2().rows(release, public, 0)[1]).tolist() == [0, 0, 1, 40]
 
 
 def test_rows_are_drawn_independently():
@@ -243,58 +223,12 @@ def test_a_release_says_by_whom_its_rows_were_drawn(run, files):
         prade.report(folder / "release")
 
 
-@pytest.mark.parametrize(
-    ("more", "code", "words"),
-    [
-        (["--epsilon", "4", "--effort", "3"], 2, "--effort is for prade's own method"),
-        (["--epsilon", "4", "--workers", "2"], 2, "--workers is for prade's own method"),
-        (["--rho", "1"], 1, "Algorithm 2 adds Laplace noise for a pure budget"),
-        (["--epsilon", "4", "--levels", "STATE"], 0, ""),
-        (["--epsilon", "4", "--levels", "STATE,PLACE,YEAR"], 1, "Algorithm 2 has two levels, got 3"),
-    ],
-)
-def test_what_does_not_go_together_is_refused_before_anything_is_spent(more, code, words, files, tmp_path):
-    ledger = Ledger(tmp_path / "ledger")
-    ledger.open_dataset("private", Unit(2, person_id="PERSON"), Budget.zcdp(9) if "--rho" in more else Budget.pure(9))
-    done = synthesized(files, tmp_path, *more, "--method", "algorithm-2", code=code)
-    assert words in done.output
-    assert len(ledger.entries("private")) == (code == 0)
-
-
 def test_a_plan_of_another_method_is_not_measured(files, tmp_path):
-    ledger = Ledger(tmp_path / "ledger")
-    ledger.open_dataset("private", Unit(2, person_id="PERSON"), Budget.pure(9))
+    Ledger(tmp_path / "ledger").open_dataset("private", Unit(2, person_id="PERSON"), Budget.pure(9))
     synthesized(files, tmp_path, "--epsilon", "4", "--no-tune")
-    done = synthesized(files, tmp_path, "--epsilon", "4", "--method", "algorithm-2", code=1)
-    assert "is not Algorithm 2's: choose another folder" in done.output
+    paper = ["--epsilon", "4", "--method", "algorithm-2"]
+    assert "is not Algorithm 2's: choose another folder" in synthesized(files, tmp_path, *paper, code=1).output
+    assert "is for prade's own method" in synthesized(files, tmp_path, *paper, "--effort", "3", code=2).output
     task = Task("survey", SCHEMA, 1, None, ["STATE", "PUMA"], GROUPS)
     with pytest.raises(PradeError, match="keeps no estimates"):
         prade.pipeline.fit(task, None, None, tmp_path, Terms(method="algorithm-2"))
-
-
-def test_the_reference_of_the_census_job(shared_data):
-    """Scores 0.377 at epsilon 1 in another implementation, by the design notes; 0.02 is what they may be apart."""
-    schema = Schema.load(shared_data / "acs2024.schema.toml")
-    by = ("STATE", "PUMA")
-    groups = Groups.of(shared_data / "acs2024_ny_pa_geography.csv")
-    table = read_table(shared_data / "acs2024_ny_pa.parquet")
-    private = encode(schema, table)
-    number = groups.keyed(by, groups.level(by).number).numbers(table)
-    public = Public.of(schema, shared_data / "acs2024_il_oh.parquet")
-    plan = Algorithm2().plan(Task("acs", schema, 1, None, by, groups), public)
-    assert max(part.n_cells for part in plan.questions[1].parts) <= MOST_CELLS
-    rng = np.random.default_rng(1)
-    answers = []
-    for question in plan.questions:
-        grouping = plan.groupings[question.level]
-        above = np.zeros(len(plan.groupings[-1]), np.int64)
-        above[plan.groupings[-1].number] = grouping.number
-        counts = []
-        for part in question.parts:
-            cells = above[number] * part.n_cells + part.cells(schema, private.codes)
-            true = np.bincount(cells, minlength=len(grouping) * part.n_cells).reshape(len(grouping), part.n_cells)
-            counts.append(np.rint(true + rng.laplace(0, float(question.scale), true.shape)).astype(np.int64))
-        answers.append(tuple(counts))
-    synthetic = Algorithm2().rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=1)
-    found = score((private, number), synthetic, schema, by, groups=groups, pairs="all")
-    assert found.mean == pytest.approx(0.377, abs=0.02)

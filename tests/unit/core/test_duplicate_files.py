@@ -19,7 +19,8 @@ from prade.core.files import OPENING, content_hash, find_duplicate, refuse_dupli
 from prade.data.public.table import PublicFiles
 from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
-from prade.measuring.source import count, open_source
+from prade.measuring.source import open_source
+from worlds.counting import count
 from worlds.people import EVERYBODY, SCHEMA
 from worlds.plans import ledger_for, plan_of
 
@@ -146,7 +147,7 @@ PUBLISHED = "the private table is also given as the public table.*: give a table
 @pytest.mark.parametrize("way", WAYS)
 def test_measure_refuses_the_plans_public_files(here, ledger, way):
     """Each of the private files is compared with each of the public ones."""
-    other, plan = again(way), planned("y.csv", "x.csv", "gone.csv")
+    other, plan = again(way), planned("y.csv", "x.csv")
     (here / "z.csv").write_bytes(b"AGE\n1\n")
     for private in (other, here / other, ["z.csv", other]):
         with pytest.raises(DataError, match=PUBLISHED):

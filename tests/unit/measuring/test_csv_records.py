@@ -77,31 +77,16 @@ def _decoded(raw, encoding):
 # ---------------------------------------------------------------------- every byte in every position
 
 # A byte takes the place of @, and the delimiter of the comma.
-RECORDS = [
-    *[
-        "@f,m,1",
-        "f@,m,1",
-        "a@b,m,1",
-        "f,@m,1",
-        "f,m@,1",
-        "f,a@b,1",
-        "f,m,@1",
-        "f,m,1@",
-        "f,m,a@b",
-        "@",
-        "f,@,1",
-        "f,m,@",
-    ],
-    *['"@f",m,1', '"f@",m,1', '"a@b",m,1', 'f,"@",1', '@"f",m,1', '"f"@,m,1', 'f,m,"1@"', 'f,m,"1"@', 'f,m,@"1"'],
-    *["f@m@1", "f,m,1,@", "@,@,@", '"@","@","@"', 'f,"m,@",1', 'f,"""@""",1', 'f,""@"",1', 'f,"m@,1'],
-    *["f,m,1@\r", "@\r"],
-]
+RECORDS = r'''
+@f,m,1 f@,m,1 a@b,m,1 f,@m,1 f,m@,1 f,a@b,1 f,m,@1 f,m,1@ f,m,a@b @ f,@,1 f,m,@ f@m@1 f,m,1,@ @,@,@
+"@f",m,1 "f@",m,1 "a@b",m,1 f,"@",1 @"f",m,1 "f"@,m,1 f,m,"1@" f,m,"1"@ f,m,@"1" "@","@","@" f,"m,@",1
+f,"""@""",1 f,""@"",1 f,"m@,1'''
 
 
 def bytes_everywhere(delimiter):
     lines = [
         record.replace(",", delimiter).encode().replace(b"@", bytes([byte]))
-        for record in RECORDS
+        for record in [*RECORDS.split(), "f,m,1@\r", "@\r"]
         for byte in range(256)
     ]
     return b"\n".join([delimiter.join(NAMES).encode(), *lines, b""])
@@ -109,7 +94,7 @@ def bytes_everywhere(delimiter):
 
 @pytest.mark.parametrize(
     ("encoding", "delimiter"),
-    [("utf-8", ","), ("utf-8", "\t"), ("latin-1", ";"), ("shift_jis", ";"), ("gbk", ",")],
+    [("utf-8", ","), ("latin-1", "\t"), ("shift_jis", ";")],
 )
 def test_every_byte_in_every_position_is_one_record(encoding, delimiter, tmp_path):
     content = bytes_everywhere(delimiter)
@@ -234,9 +219,7 @@ def test_a_latin_1_file_loses_no_row(encoding, expected, tmp_path):
     [
         (b"", "is empty"),
         (b"A;B;C\n1;2;3\n", 'look separated by ";", not by ","'),
-        (b"A\tB\tC\n1\t2\t3\n", 'look separated by "tab"'),
         ("Ä,B,C\n1,2,3\n".encode("latin-1"), "are not text in the encoding utf-8"),
-        ("A,B,C\n1,2,3\n".encode("utf-16"), "are not text in the encoding utf-8"),
     ],
 )
 def test_a_header_in_another_format_is_refused_before_anything_is_spent(content, words, tmp_path):
@@ -288,11 +271,10 @@ def csv_rows(folder):
         sqlite_rows,
         lambda folder: pa.table({"X": texts(ODD), "ID": texts(PERSONS)}),
         lambda folder: pa.table({"X": texts(ODD).dictionary_encode(), "ID": texts(PERSONS).dictionary_encode()}),
-        lambda folder: pd.DataFrame({"X": ODD, "ID": PERSONS}),
         lambda folder: pd.DataFrame({"X": surrogates(ODD), "ID": surrogates(PERSONS)}),
         lambda folder: pl.DataFrame({"X": ODD, "ID": PERSONS}),
     ],
-    ids=["parquet", "csv", "sqlite", "arrow", "dictionary", "bytes", "surrogates", "polars"],
+    ids=["parquet", "csv", "sqlite", "arrow", "dictionary", "surrogates", "polars"],
 )
 @pytest.mark.parametrize(
     ("column", "expected"),

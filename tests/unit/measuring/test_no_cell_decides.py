@@ -14,7 +14,7 @@ from prade import Column, Unit
 from prade.core.errors import DataError
 from prade.data.read.cells import object_cells, texts_of
 from prade.data.read.coding import exact_ids
-from worlds.counting import counted, sqlite_file
+from worlds.counting import counted
 
 HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
 MOMENT = datetime.datetime
@@ -125,9 +125,6 @@ def test_no_type_of_a_file_makes_a_run_fail(cells, column, tmp_path):
         assert found[0, -1] >= cells.null_count
 
 
-DURATION = pd.Timedelta(days=1)
-
-
 @pytest.mark.parametrize("batch", [65536, 2])
 def test_rows_of_every_batch_count_once(batch):
     """Of a column of Python objects every batch was the first one again: one row moved as many counts as batches."""
@@ -152,12 +149,6 @@ def test_groups_beyond_doubles_are_refused_by_their_list_alone():
     for cells in ([2**53 + 1, 2**53 + 3], [2**53 + 1, None]):
         with pytest.raises(DataError, match="BLOCK"):
             counted(pd.DataFrame({"HOURS": [1, 1], "BLOCK": cells}), HOURS, {"BLOCK": [2**53 + 1, 2**53 + 3]})
-
-
-def test_an_id_that_cannot_be_one_is_none_whatever_the_column():
-    for ids in ([DURATION] * 9, [*[DURATION] * 9, "x"], [pd.Period("2020-01")] * 9, [(1,)] * 9):
-        table = pd.DataFrame({"HOURS": [3] * len(ids), "ID": ids})
-        assert counted(table, HOURS, None, Unit(5, person_id="ID")).sum() == ids.count("x")
 
 
 @pytest.mark.parametrize(
@@ -228,10 +219,3 @@ def test_a_whole_number_has_the_same_text_as_a_float(number):
     columns = pa.array([number, None], pa.int64()), pa.array([float(number), None], pa.float64())
     texts = [texts_of(column).to_pylist() for column in columns]
     assert texts == [[str(number) if abs(number) < 2**53 else None, None]] * 2
-
-
-def test_a_blob_among_the_texts_of_a_sqlite_table_is_one_cell(tmp_path):
-    column = Column("X", "categorical", values=("a", "b"), missing=True)
-    for name, cells, expected in (("before", ["a"] * 5, [5, 0, 0]), ("after", ["a"] * 5 + [b"\xff\xfe"], [5, 0, 1])):
-        private = sqlite_file(tmp_path / name, "X TEXT", [[cell] for cell in cells])
-        assert counted(private, column).tolist() == [expected]

@@ -185,14 +185,6 @@ def test_a_person_is_the_same_in_every_batch(most: int) -> None:
     assert found.tolist() == [[most, 0, most]]
 
 
-def test_a_missing_id_in_one_file_does_not_split_the_persons_of_others(tmp_path: Path) -> None:
-    """pandas writes all ids of a file as 1.0, 2.0, ... as soon as one is missing."""
-    (tmp_path / "a.csv").write_text("AGE,ID\n3,1\n70,2\n")
-    (tmp_path / "b.csv").write_text("AGE,ID\n4,1.0\n71,2.0\n5,\n")
-    column = Column("AGE", "numeric", edges=[18])
-    assert counted(str(tmp_path / "*.csv"), column, None, Unit(1, person_id="ID")).sum() == 2
-
-
 def test_ids_of_different_kinds_are_not_confused() -> None:
     cells = object_cells([0, datetime.date(1970, 1, 1), "1970", 1970, datetime.date(9999, 12, 31), "a", "a.0", ".0"])
     assert len(exact_ids(cells).unique()) == 7  # "1970" and 1970 are one

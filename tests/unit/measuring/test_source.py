@@ -1,13 +1,11 @@
-"""What is a source and what is not; files, DuckDB and memory limits."""
+"""What is a source and what is not; files and DuckDB."""
 
 import gzip
 import os
-import sqlite3
 import sys
 import tempfile
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,12 +14,11 @@ import pytest
 from prade import Column, Schema
 from prade.core.errors import DataError
 from prade.core.files import spill_folder
-from prade.data.public.joint import encode
-from prade.measuring.source import count, open_source
-from prade.measuring.streams import without_secrets
+from prade.measuring.source import open_source
+from prade.measuring.streams import parquet_stream, without_secrets
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
-from worlds.counting import counted, duckdb_file
+from worlds.counting import count, counted, duckdb_file, sqlite_file
 
 SCHEMA = Schema(
     [
@@ -46,40 +43,6 @@ def answers(source, **settings):
         return [answer.tolist() for answer in count(opened, SCHEMA, PARTS, GROUPS)]
 
 
-def test_the_example_is_what_the_codec_says():
-    codes = encode(SCHEMA, ROWS).codes
-    place = np.array([GROUPS["PUMA"].index(puma) if puma in "ab" else 2 for puma in ROWS["PUMA"]])
-    for part, right in zip(PARTS, RIGHT, strict=True):
-        cells = part.cells(SCHEMA, codes)
-        assert [np.bincount(cells[place == each], minlength=part.n_cells).tolist() for each in (0, 1)] == right
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        pa.table(ROWS),
-        pa.table(ROWS).to_batches()[0],
-        pd.DataFrame(ROWS).astype({"SEX": "category"}),
-        pd.DataFrame(ROWS, dtype=object),
-        pl.DataFrame(ROWS).with_columns(pl.col("SEX").cast(pl.Categorical)),
-        ROWS,
-    ],
-    ids=["arrow", "batch", "pandas categories", "objects", "polars categories", "dict"],
-)
-def test_tables_in_memory(table):
-    assert answers(table) == RIGHT
-
-
-def test_parquet_files(tmp_path):
-    table = pa.table(ROWS)
-    pq.write_table(table, tmp_path / "all.parquet")
-    pq.write_table(table.slice(0, 3), tmp_path / "part-1.parquet")
-    pq.write_table(table.slice(3), tmp_path / "part-2.parquet")
-    assert answers(tmp_path / "all.parquet") == RIGHT
-    assert answers(str(tmp_path / "part-*.parquet")) == RIGHT
-    assert answers([tmp_path / "part-1.parquet", tmp_path / "part-2.parquet"]) == RIGHT
-
-
 def csv_text():
     lines = [",".join("" if cell is None else str(cell) for cell in row) for row in zip(*ROWS.values(), strict=True)]
     return "\n".join([",".join(ROWS), *lines]) + "\n"
@@ -91,14 +54,6 @@ def test_csv_files(tmp_path):
     (tmp_path / "all.csv.gz").write_bytes(gzip.compress(csv_text().encode()))
     for name in ("all.csv", "windows.csv", "all.csv.gz"):
         assert answers(tmp_path / name) == RIGHT, name
-
-
-@pytest.mark.parametrize("odd", ["", "x,0\n", "1.5,0\n", "2020-01-01,0\n", '"a\nb",0\n', "true,0\n"])
-def test_one_cell_does_not_change_how_others_are_read(odd, tmp_path):
-    """With guessed types, "06" among whole numbers, or one word, would turn all other cells into text."""
-    (tmp_path / "x.csv").write_text("x,y\n1,0\n2,0\n1,0\n" + odd)
-    found = counted(tmp_path / "x.csv", Column("x", "categorical", values=("1", "2"), missing=True))
-    assert found[0, :2].tolist() == [2, 1]
 
 
 def test_records_with_too_few_or_too_many_cells_count_by_their_first(tmp_path):
@@ -146,14 +101,6 @@ def test_a_spill_folder_that_another_run_sweeps_is_made_anew_and_held(moment, tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_temporary_folder_the_error_is_a_plain_one(tmp_path, monkeypatch):
-    """Only a bound on a person's rows takes one, and only where there are more rows than memory."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    assert answers(ROWS) == RIGHT
-    with open_source(ROWS, memory_limit="1B") as source, pytest.raises(DataError, match=r"failed .*FileNotFoundError"):
-        count(source, SCHEMA, PARTS, GROUPS, Unit(1, person_id="PUMA"))
-
-
 def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
     statements = (
         "CREATE TYPE sex AS ENUM ('f', 'm', 'x')",
@@ -170,20 +117,6 @@ def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
     assert answers("duckdb://rows.db/people") == RIGHT
     assert counted("duckdb://rows.db/people", SCHEMA["AGE"], None, Unit(1, person_id="PUMA")).sum() == 3
     assert (tmp_path / "rows.db").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("limit", "size"), [("1GiB", 2**30), ("500 MB", 5 * 10**8), ("0.5kib", 512), ("7", 7), ("7B", 7)]
-)
-def test_a_memory_limit_is_a_size(limit, size):
-    with open_source(ROWS, memory_limit=limit) as source:
-        assert source.memory == size
-
-
-@pytest.mark.parametrize("limit", ["much", "", "-1GiB", "1 GiB of", "1XB"])
-def test_other_memory_limits_are_refused(limit):
-    with pytest.raises(DataError, match="give a size such as 500MB or 1GiB"):
-        open_source(ROWS, memory_limit=limit)
 
 
 @pytest.mark.parametrize(
@@ -207,26 +140,12 @@ def test_what_is_no_source_is_refused(source, message):
 
 
 def test_a_table_that_does_not_exist_is_answered_with_those_that_do(tmp_path):
-    statements = [f"CREATE TABLE {name} AS SELECT 'Atlantis' AS x" for name in ("people", "places")]
-    address = duckdb_file(tmp_path / "duck", "CREATE SCHEMA old", "CREATE TABLE old.people AS SELECT 1", *statements)
-    with sqlite3.connect(tmp_path / "lite") as database:
-        for statement in statements:
-            database.execute(statement)
-    database.close()
-    for place in (address.removesuffix("/people"), f"sqlite://{tmp_path}/lite"):
-        for name in ("peple", "main.peple"):
-            with pytest.raises(
-                DataError, match=rf"no table '{name}' in .*did you mean 'people'.*it has (old.people, )?people, places"
-            ) as error:
-                open_source(f"{place}/{name}")
-            assert "Atlantis" not in str(error.value)
-
-
-def test_a_name_that_means_two_tables_is_refused(tmp_path):
-    tables = [f"CREATE TABLE {name} AS SELECT 1 AS x" for name in ('"a.b".c', 'a."b.c"')]
-    duckdb_file(tmp_path / "db", "CREATE SCHEMA a", 'CREATE SCHEMA "a.b"', *tables)
-    with pytest.raises(DataError, match=r"'a\.b\.c' means 2 tables"):
-        open_source(f"duckdb://{tmp_path}/db/a.b.c")
+    address = duckdb_file(tmp_path / "duck", "CREATE SCHEMA old", "CREATE TABLE old.people AS SELECT 1", people=ROWS)
+    for place in (address, sqlite_file(tmp_path / "lite", "x", [])):
+        with pytest.raises(
+            DataError, match=r"no table 'peple' in .*did you mean 'people'.*it has (old.people, )?people"
+        ):
+            open_source(place.removesuffix("people") + "peple")
 
 
 @pytest.mark.parametrize(
@@ -253,9 +172,33 @@ def test_files_of_two_kinds_or_none_are_refused(tmp_path):
             open_source([tmp_path / name for name in names])
     with pytest.raises(DataError, match="failed in the engine"):
         open_source(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=r"d\.csv lacks the column 'x', which another file has"):
+    with pytest.raises(DataError, match=r"b\.csv and 1 more has no column 'x'"):
         counted([tmp_path / "b.csv", tmp_path / "d.csv"], Column("x", "categorical", values=(1, 2)))
     for header in ("y,y", "y,"):
         (tmp_path / "e.csv").write_text(f"{header}\n1,2\n")
         with pytest.raises(DataError, match="without a name or two columns with the same name"):
             open_source(tmp_path / "e.csv")
+
+
+# ---------------------------------------------------------------------- what has been read of a file is let go
+
+
+@pytest.mark.parametrize("group_rows", [2**14, 2**19], ids=["many row groups", "one row group"])
+def test_a_parquet_file_is_never_in_memory_as_a_whole(group_rows, tmp_path):
+    numbers = np.random.default_rng(0).random(2**19)  # 4 MiB that no compression makes smaller
+    pq.write_table(pa.table({"x": numbers}), tmp_path / "rows.parquet", row_group_size=group_rows, use_dictionary=False)
+    before, most, rows = pa.total_allocated_bytes(), 0, 0
+    for batch in parquet_stream([str(tmp_path / "rows.parquet")], 2**12, buffer=2**14).read(["x"]):
+        rows += len(batch["x"])
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert rows == len(numbers)
+    assert most < 2**20
+
+
+def test_row_groups_and_batches_lose_no_row(tmp_path):
+    table = pa.table({"x": range(100), "a.b": [str(number) for number in range(100)]})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=9)
+    batches = list(parquet_stream([str(tmp_path / "rows.parquet")], 7).read(["a.b", "x"]))
+    assert all(list(batch) == ["a.b", "x"] for batch in batches)
+    assert [cell for batch in batches for cell in batch["x"].to_pylist()] == list(range(100))
+    assert [cell for batch in batches for cell in batch["a.b"].to_pylist()] == [str(number) for number in range(100)]

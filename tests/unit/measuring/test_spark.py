@@ -12,29 +12,23 @@ from prade.measuring import spark
 from prade.measuring.source import open_source
 
 
-@pytest.mark.parametrize("scheme", ["spark", "sc"])
-def test_addresses_that_are_none(scheme: str) -> None:
-    with pytest.raises(DataError, match=rf"the {scheme} address does not end in the name of a table"):
-        open_source(f"{scheme}://127.0.0.1/")
-    with pytest.raises(DataError, match="memory_limit is for rows that are counted here"):
-        open_source(f"{scheme}://127.0.0.1/default.people", memory_limit="1GiB")
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("spark://127.0.0.1/", "the spark address does not end in the name of a table"),
+        ("sc://127.0.0.1/", "the sc address does not end in the name of a table"),
+        ("spark://host:7077/default.people", r"use its Spark Connect server with sc://host:port/database\.table"),
+    ],
+)
+def test_addresses_that_are_none(address: str, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        open_source(address)
 
 
 def test_absent_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(DataError, match=r"needs the packages of Spark: pip install \"prade\[spark\]\""):
-        open_source("spark://local/default.people")
-
-
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
-)  # of Spark's pipe
-def test_an_absent_java_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = pytest.importorskip("pyspark", reason="pyspark is absent").SparkContext
-    monkeypatch.setattr(context, "_active_spark_context", None)
-    monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    with pytest.raises(DataError, match="A driver on this machine needs Java 17"):
-        open_source("spark://local/default.people")
+        open_source("spark://session/default.people")
 
 
 def test_nothing_is_logged_for_a_while(caplog: pytest.LogCaptureFixture) -> None:

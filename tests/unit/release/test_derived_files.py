@@ -16,7 +16,7 @@ from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import sample
 from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
 from prade.release.release import sealed_text
-from prade.reporting.report import write_report
+from prade.reporting.report import report
 from worlds.releases import write_folder
 from worlds.survey import PLACE, SEX
 
@@ -170,10 +170,10 @@ def test_a_report_needs_sound_rows(release):
     path = release.path / "synthetic.parquet"
     path.write_bytes(flipped(path.read_bytes(), random.Random(1)))
     with pytest.raises(DataError, match=r"synthetic\.parquet has changed since it was made .* run `prade sample"):
-        write_report(release)
+        report(release)
     (release.path / KEPT_ROWS.name).unlink()
     with pytest.raises(DataError, match=r"has no synthetic\.json yet: run `prade sample"):
-        write_report(release)
+        report(release)
     (release.path.parent / "link").symlink_to(release.path)
     write_rows(public(), release.path.parent / "link" / "synthetic.parquet", release)
     check_kept(release, KEPT_ROWS)

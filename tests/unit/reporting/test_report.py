@@ -27,7 +27,7 @@ from prade.reporting.facts import facts_of, precision_of, public_factors
 from prade.reporting.html import plain, unpacked
 from prade.reporting.outlines import IncompleteMap
 from prade.reporting.page_data import data_of
-from prade.reporting.report import REPORT, report_data, report_path, write_report
+from prade.reporting.report import REPORT, report, report_data, report_path
 from prade.reporting.statements import budget_of, once_in_twenty, promise_of
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
@@ -293,14 +293,14 @@ def test_once_in_twenty_holds_for_whole_numbers():
 
 def test_the_page_says_what_a_synthetic_row_is(release, folder, tmp_path):
     """All rows have the values of a public row; rows from elsewhere do not say how many."""
-    said = re.search(r'<p id="copies">.*?</p>', write_report(release, tmp_path / "page.html").read_text())[0]
+    said = re.search(r'<p id="copies">.*?</p>', report(release, tmp_path / "page.html").read_text())[0]
     assert "100 % of the rows have, in every column but those of groups and person ids, the values of one" in said
     assert "No value in them comes from the private table" in said
     old = Release.load(shutil.copytree(folder / "release", tmp_path / "old"))
     write_rows(
         read_table(old.path / "synthetic.parquet").replace_schema_metadata(None), old.path / "synthetic.parquet", old
     )
-    assert "was not recorded" in write_report(old, tmp_path / "old.html").read_text()
+    assert "was not recorded" in report(old, tmp_path / "old.html").read_text()
 
 
 def test_the_promise_is_the_releases(release):
@@ -323,7 +323,7 @@ def data_in(path):
 
 
 def test_a_report_is_one_file_that_asks_for_nothing(release, tmp_path):
-    path = write_report(release, tmp_path / "page.html")
+    path = report(release, tmp_path / "page.html")
     text = path.read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == [path]
     # Scripts hold addresses as texts (Vega's, for other pages); the policy (test_html.py) lets none be asked for.
@@ -332,7 +332,7 @@ def test_a_report_is_one_file_that_asks_for_nothing(release, tmp_path):
     assert re.findall(r"https?://[^\s\"'<]+", markup) == []
     assert "not private" not in text.lower()
     assert data_in(path)["truth"] is None
-    again = write_report(kept_estimates(release), tmp_path / "again.html")
+    again = report(kept_estimates(release), tmp_path / "again.html")
     assert again.read_bytes() == path.read_bytes()
 
 
@@ -345,8 +345,8 @@ SERIES = {"public", "noisy", "estimate", "synthetic", "low", "high", "basis"}
 
 def test_json_has_what_the_page_shows_and_numbers_as_lists(release, tmp_path):
     """The keys that readers of the file rely on; the same numbers as on the page."""
-    page = data_in(write_report(release, tmp_path / "page.html"))
-    data = json.loads(write_report(release, tmp_path / "data.json", as_json=True).read_text(encoding="utf-8"))
+    page = data_in(report(release, tmp_path / "page.html"))
+    data = json.loads(report(release, tmp_path / "data.json", as_json=True).read_text(encoding="utf-8"))
     assert set(data) == KEYS
     assert all(
         set(view) >= {"name", "by", "labels", "totals", "rowsLow", "rowsHigh"} | SERIES for view in data["views"]
@@ -359,10 +359,10 @@ def test_json_has_what_the_page_shows_and_numbers_as_lists(release, tmp_path):
 
 
 def test_names_tell_what_may_be_published(release, folder):
-    assert write_report(folder / "release") == release.path / REPORT
-    private = write_report(release, truth=folder / "private.parquet")
+    assert report(folder / "release") == release.path / REPORT
+    private = report(release, truth=folder / "private.parquet")
     assert private == folder / "release-not-private.html"
-    written = write_report(release, folder / "truth.json", truth=folder / "private.parquet", as_json=True)
+    written = report(release, folder / "truth.json", truth=folder / "private.parquet", as_json=True)
     assert [stat.S_IMODE(each.stat().st_mode) for each in (private, written)] == [0o600, 0o600]
     assert stat.S_IMODE((release.path / REPORT).stat().st_mode) != 0o600
     text = private.read_text(encoding="utf-8")
@@ -372,7 +372,7 @@ def test_names_tell_what_may_be_published(release, folder):
     for name in (REPORT, "Report.HTML", "report.json", "REPORT.json"):
         as_json = name.endswith("json")
         with pytest.raises(DataError, match=r"give it another name, such as release-not-private\.(html|json)"):
-            write_report(release, folder / name, truth=folder / "private.parquet", as_json=as_json)
+            report(release, folder / name, truth=folder / "private.parquet", as_json=as_json)
         assert not (folder / name).exists()
 
 
@@ -389,7 +389,7 @@ def test_the_truth_stays_out_of_what_is_published(release, folder, copy, tmp_pat
     (tmp_path / "link").symlink_to(copy)
     before = sorted(copy.rglob("*"))
     with pytest.raises(DataError, match=r"is a release, which is published; .* write it elsewhere, such as .*-not-pr"):
-        write_report(release, copy / inside.format(tmp_path.name), truth=folder / "private.parquet")
+        report(release, copy / inside.format(tmp_path.name), truth=folder / "private.parquet")
     assert sorted(copy.rglob("*")) == before
 
 
@@ -409,14 +409,14 @@ def test_the_place_of_a_page_has_the_folders_name(tmp_path, monkeypatch):
 def test_what_is_missing_is_named_with_the_command(copy, missing, command):
     (copy / missing).unlink()
     with pytest.raises(DataError, match=f"has no {missing} yet: run `prade {command} "):
-        write_report(copy)
+        report(copy)
     assert not (copy / REPORT).exists()
 
 
 def test_synthetic_rows_of_other_groups_are_refused(copy):
     write_rows(people(3, [7]), copy / "synthetic.parquet", Release.load(copy))
     with pytest.raises(DataError, match="rows in no group of the release: draw them again with `prade sample"):
-        write_report(copy)
+        report(copy)
 
 
 def test_a_failure_leaves_the_old_page_and_says_at_once_what_may_not_be_written(release, tmp_path, monkeypatch):
@@ -424,24 +424,24 @@ def test_a_failure_leaves_the_old_page_and_says_at_once_what_may_not_be_written(
     old.write_text("old")
     monkeypatch.setattr("prade.reporting.report.report_page", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        write_report(release, old)
+        report(release, old)
     assert old.read_text() == "old"
     assert list(tmp_path.iterdir()) == [old]
 
     monkeypatch.setattr("prade.core.files.os.access", lambda *_: False)
     monkeypatch.setattr("prade.reporting.report.facts_of", lambda *_, **__: 1 / 0)
     with pytest.raises(DataError, match=r"permission to write to .*; choose another folder"):
-        write_report(release, tmp_path / "page.html")
+        report(release, tmp_path / "page.html")
 
 
 def test_a_map_is_drawn_for_its_level_and_says_which_groups_it_lacks(release, tmp_path):
     page, whole = tmp_path / "page.html", [square(0, 0, s=1), square(2, 0, s=2), square(4, 0, s=3)]
-    drawn = data_in(write_report(release, page, geojson=geojson(tmp_path / "a.json", *whole)))["map"]
+    drawn = data_in(report(release, page, geojson=geojson(tmp_path / "a.json", *whole)))["map"]
     assert (drawn["view"], drawn["without"], set(drawn["paths"])) == (1, 0, {"0", "1"})
     words = "Only 1 of 2 groups have an outline, matched by s; the map lacks the others."
     file = geojson(tmp_path / "b.json", whole[0], whole[2])
     with pytest.warns(IncompleteMap, match=words):
-        write_report(release, page, geojson=file)
+        report(release, page, geojson=file)
     assert f'<p class="note warn" id="map-lack">{words}' in page.read_text()
     assert words in call("report", release.path, "--geojson", file, "-o", page).stderr
 
