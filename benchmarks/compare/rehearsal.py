@@ -16,7 +16,8 @@ from prade import Schema, Workload
 from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Coded, Prior
 from prade.data.read.tables import read_table
-from prade.scoring.score import joint_errors
+from prade.scoring.distances import mean_distance
+from prade.scoring.score import chosen_pairs
 
 REHEARSED = 4  # public groups
 REHEARSAL_ROWS = 20_000
@@ -99,7 +100,8 @@ class Stage:
         prior = self.others if self.own is None else mixed(self.own, self.others, own)
         scaled = round(float(epsilon) * self.expected_rows / len(self.truth), 6)
         estimate, _ = asked(method, prior, self.played, str(scaled), job)
-        return float(joint_errors(self.truth, estimate, "all").mean())
+        columns = [name for name in self.truth.schema.coded if name in self.truth.codes and name in estimate.codes]
+        return mean_distance(self.truth.codes, estimate, chosen_pairs(columns, "all"))
 
 
 def staged(job: Job) -> Iterator[Stage]:

@@ -194,7 +194,7 @@ def folder_of(tmp_path, settings=None):
     return Release.load(write_folder(tmp_path / "release", named, release_of().noisy))
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(extra=0.03)])
+@pytest.mark.parametrize("settings", [Settings(), Settings(extra=0.03), Settings(support=600)])
 def test_kept_estimates_and_rows_are_those_that_were_made(tmp_path, settings):
     release = folder_of(tmp_path, settings)
     made = estimates_of(release, PUBLIC)

@@ -113,9 +113,3 @@ def test_bounds_that_are_far_away_do_not_keep_the_maximum_from_being_found():
         zeros, bounds = np.zeros(len(y)), np.full(len(y), bound)
         problem = 0.0, mass, y, zeros, zeros, -bounds, bounds
         assert largest_projected_slope(multipliers_of_block(*problem), *problem) <= 1e-9
-
-
-def test_block_without_any_mass_stays_where_it_is():
-    old, bound = np.array([0.3, -0.2]), np.ones(2)
-    new = multipliers_of_block(0.0, np.zeros(2), np.array([0.5, 0.5]), np.zeros(2), old, -bound, bound)
-    assert new.tolist() == old.tolist()

@@ -1,13 +1,11 @@
 """A thinned support: what it keeps, what it stands for, and that estimates, answers and samples work on it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from prade import Level, Workload
 from prade.data.public.public import Public
-from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
+from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.public_cells import own_rows, thinned
 from prade.planning.settings import Settings
 from worlds.plans import plan_of
@@ -139,16 +137,3 @@ def test_error_bars_come_from_all_rows(both):
     for columns, most in (("SEX", 1e-4), (["AGE", "WORK"], 0.15)):
         one, other = (np.array(each.marginal(columns, by="PLACE")["sd"]) for each in both)
         assert np.abs(np.log(other / one)).max() < most
-
-
-def test_a_release_folder_brings_a_thinned_estimate_back(tmp_path):
-    release = replace(release_of(2), path=tmp_path)
-    made = estimates_of(release, PUBLIC, Settings(support=600))
-    again = kept_estimates(release)
-    assert again.settings.support == 600
-    assert np.array_equal(again.support.rows, made.support.rows)
-    for group in range(5):
-        assert np.array_equal(made.weights(1, group), again.weights(1, group))
-    one, other = (each.answer("AGE >= 65", by="PLACE") for each in (made, again))
-    assert one.equals(other)
-    assert made.kept_weights.shape == (600, 5)

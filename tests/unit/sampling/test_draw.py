@@ -1,6 +1,5 @@
 """Sampling: exact numbers, only rows with weight, no further from the distribution than before, honest errors."""
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import numpy as np
@@ -112,19 +111,6 @@ def test_improving_takes_a_quarter_off_the_error_and_more_passes_more(census):
     errors = [distance(census, sample(rows, census.weights, 600, 1, passes)) for passes in (0, 1, 12)]
     assert errors[1] < 0.75 * errors[0]
     assert errors[2] < 0.95 * errors[1]
-
-
-def test_the_seed_decides_whatever_the_threads(census):
-    rows = sorted_rows(census)
-
-    def work(seed):
-        return sample(rows, census.weights, 300, seed)
-
-    one_by_one = [work(seed) for seed in range(8)]
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(work, range(8)))
-    assert all(np.array_equal(one, other) for one, other in zip(one_by_one, together, strict=True))
-    assert not np.array_equal(np.sort(one_by_one[0]), np.sort(one_by_one[1]))
 
 
 # ------------------------------------------------------------------ errors
