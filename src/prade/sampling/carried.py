@@ -65,31 +65,27 @@ class Carried(msgspec.Struct):
 def carried_on(release: Release, task: Task, public: Any = None, *, other_people: bool = False) -> PublicTable:
     """A release as the public table of the next one: its estimates as weighted rows, in the release's folder.
 
-    `public` is the release's public table, if its files have moved or lie outside the folder that the release is in.
+    The file is written if it is not there. `public` is the release's public table, if its files have moved or lie
+    outside the folder that the release is in.
     """
     if not other_people:
         need_same_people(release, task)
     need_same_kind(release, task)
-    return PublicTable(carried_files(kept_estimates(release), public_of(release.plan, public)))
-
-
-def carried_files(estimates: Estimates, public: PublicTable) -> PublicFiles:
-    """The public table of the next release, in the folder of this one; it is written there if it is not."""
-    release = estimates.release
+    estimates, table = kept_estimates(release), public_of(release.plan, public)
     path, record = release.path / CARRIED, file_hash(release.path / "estimates.json")
     if is_kept(release, KEPT_CARRIED):
         check_kept(release, KEPT_CARRIED)
-        if header_of(path).estimates == record:
-            return PublicFiles.at([path], WEIGHT)
-    header = json.dumps(msgspec.to_builtins(Carried(FORMAT, release.fingerprint, record, learned_change(estimates))))
-    with recorded(release, KEPT_CARRIED):
-        table = carried_rows(estimates, public)
-        write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), HEADER: header}), path)
-    return PublicFiles.at([path], WEIGHT)
+    if not is_kept(release, KEPT_CARRIED) or header_of(path).estimates != record:
+        header = Carried(FORMAT, release.fingerprint, record, learned_change(estimates))
+        with recorded(release, KEPT_CARRIED):
+            rows = carried_rows(estimates, table)
+            noted = {**(rows.schema.metadata or {}), HEADER: json.dumps(msgspec.to_builtins(header))}
+            write_table(rows.replace_schema_metadata(noted), path)
+    return PublicTable(PublicFiles.at([path], WEIGHT))
 
 
 def header_of(path: Path) -> Carried:
-    """The header of a file that `carried_files` wrote."""
+    """The header of a file that `carried_on` wrote."""
     text = (parquet_schema(path).metadata or {}).get(HEADER.encode())
     return structured(json_value(text or "{}"), Carried)
 
@@ -137,10 +133,7 @@ def need_same_people(release: Release, task: Task) -> None:
 
 
 def learned_change(estimates: Estimates) -> float | None:
-    """How much groups differed from their own public rows, as a share of what public groups differ by (a); or None.
-
-    It is the most likely number of the last level, whose mean is taken over blocks of cells.
-    """
+    """The most likely a of the last level: how much groups differed from their own public rows; None if unknown."""
     last, recurs = estimates.levels[-1], estimates.priors[-1].recurs
     if last.fitted is None or not recurs.any():
         return None

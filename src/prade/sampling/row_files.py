@@ -128,10 +128,7 @@ def write_batches(
 
 
 def folders_of(plan: Plan) -> dict[str, Ints]:
-    """The folders of a data set, and the groups of the last level in each: by the first level that has groups.
-
-    With no groups or very many at that level, there is one for all.
-    """
+    """The folders of a data set, and the groups of the last level in each: by the first level, or one for all."""
     last = plan.groupings[-1]
     first = next((each for each in plan.groupings if each.by), last)
     if not first.by or len(first) > MOST_FOLDERS:

@@ -88,10 +88,7 @@ def drawn_batches(
     rows_of_batch: int = ROWS_OF_BATCH,
     execution: Execution = Execution(),
 ) -> Iterator[Batch]:
-    """The rows of all groups of the last level, in random order within a group, in batches.
-
-    `parts` are lists of groups that are not mixed in one batch.
-    """
+    """The rows of all groups of the last level, in random order within a group; no batch mixes two `parts`."""
     check_whole(seed=seed, passes=passes)
     seed, release, totals = int(seed), estimates.release, numbers_of_rows(estimates)
     parts = [np.arange(len(totals))] if parts is None else parts
@@ -215,19 +212,18 @@ class TableOfRows:
     def table(self, batch: Batch) -> tuple[pa.Table, int]:
         """The rows of a batch with values of public rows, and how many are copies of one public row."""
         drawn = batch.rows.astype(np.int64)
-        coded = _coded(self.rows, drawn)
-        table = self._table(batch.groups, batch.sizes, drawn, coded).cast(self.schema)
-        return table, int(self.decoder.copied(table, coded, drawn).sum())
+        table = self.rows_of(batch.groups, batch.sizes, drawn)
+        return table, int(self.decoder.copied(table, _coded(self.rows, drawn), drawn).sum())
 
     def rows_of(self, groups: Ints, sizes: Ints, drawn: Ints) -> pa.Table:
         """The rows of some groups, one group after the other, with values of the public rows of these numbers."""
-        return self._table(groups, sizes, drawn, _coded(self.rows, drawn)).cast(self.schema)
+        return self._table(groups, sizes, drawn).cast(self.schema)
 
-    def _table(self, groups: Ints, sizes: Ints, drawn: Ints, coded: Coded) -> pa.Table:
+    def _table(self, groups: Ints, sizes: Ints, drawn: Ints) -> pa.Table:
         import pyarrow as pa
 
         chances = Chances.of_groups(self.seed, groups.tolist(), sizes.tolist())
-        values: Any = self.decoder.decode(coded, seed=chances, drawn=drawn)
+        values: Any = self.decoder.decode(_coded(self.rows, drawn), seed=chances, drawn=drawn)
         group = np.repeat(groups, sizes)
         columns: dict[str, Any] = {}
         if (person := self.plan.unit.person_id) is not None:
@@ -245,7 +241,7 @@ class TableOfRows:
             rows[codes] = np.arange(len(codes))
             last.append(rows[rows >= 0])
         every = np.unique(np.concatenate(last))
-        schema = self._table(np.zeros(1, np.int64), np.array([len(every)]), every, _coded(self.rows, every)).schema
+        schema = self._table(np.zeros(1, np.int64), np.array([len(every)]), every).schema
         notes = {**(schema.metadata or {}), SEED: str(self.seed).encode()}
         return schema.with_metadata(notes if self.method is None else {**notes, METHOD: self.method.encode()})
 

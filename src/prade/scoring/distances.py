@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,8 +45,8 @@ def pair_errors(
     """
     columns = list(dict.fromkeys(name for pair in pairs for name in pair))
     width = np.min_scalar_type(max(schema.shape(columns)) - 1)
-    truth = _Rows.by_group(truth_codes, truth_group, n_groups, columns, width)
-    synth = _Rows.by_group(synth_codes, synth_group, n_groups, columns, width, weights)
+    truth, start, mass = _by_group(truth_codes, truth_group, n_groups, columns, width)
+    synth, other_start, other_mass = _by_group(synth_codes, synth_group, n_groups, columns, width, weights)
     # The order of the two columns does not matter, and a pair drawn twice needs one calculation.
     kinds = list(dict.fromkeys((min(pair), max(pair)) for pair in pairs))
     distances = np.empty((len(kinds), n_groups))
@@ -56,8 +55,8 @@ def pair_errors(
         a, b = kinds[kind]
         size = schema.size(b)
         cells = schema.size(a) * size
-        one, other = (truth.codes[a], truth.codes[b]), (synth.codes[a], synth.codes[b])
-        _distances(*one, truth.start, truth.weights, *other, synth.start, synth.weights, size, cells, distances[kind])
+        one, other = (truth[a], truth[b], start, mass), (synth[a], synth[b], other_start, other_mass)
+        _distances(*one, *other, size, cells, distances[kind])
 
     with ThreadPoolExecutor(threads or cores(), thread_name_prefix="prade") as pool:
         list(pool.map(measure, range(len(kinds))))
@@ -80,32 +79,22 @@ def mean_distance(truth: Codes, joint: Joint, pairs: Sequence[Pair], weights: Fl
     return float(distances_of(truth, joint, pairs, weights).mean())
 
 
-@dataclass(frozen=True)
-class _Rows:
+def _by_group(
+    codes: Codes,
+    group: NDArray[Any],
+    n_groups: int,
+    columns: Sequence[str],
+    width: np.dtype[Any],
+    weights: Floats | None = None,
+) -> tuple[dict[str, NDArray[Any]], Ints, Floats]:
     """Coded rows with those of a group side by side: group g has rows start[g] to start[g + 1]."""
-
-    codes: dict[str, NDArray[Any]]
-    start: Ints
-    weights: Floats
-
-    @classmethod
-    def by_group(
-        cls,
-        codes: Codes,
-        group: NDArray[Any],
-        n_groups: int,
-        columns: Sequence[str],
-        width: np.dtype[Any],
-        weights: Floats | None = None,
-    ) -> _Rows:
-        if len(group) and not 0 <= int(group.min()) <= int(group.max()) < n_groups:
-            raise DataError(f"group numbers must lie between 0 and {n_groups - 1}; leave out rows in no group")
-        number = np.asarray(group).astype(np.min_scalar_type(n_groups))  # small numbers sort fast
-        start = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=n_groups))])
-        order = slice(None) if (number[1:] >= number[:-1]).all() else np.argsort(number, kind="stable")
-        sorted_codes = {name: np.ascontiguousarray(codes[name][order], dtype=width) for name in columns}
-        given = NO_WEIGHTS if weights is None else np.ascontiguousarray(weights[order], dtype=np.float64)
-        return cls(sorted_codes, start, given)
+    if len(group) and not 0 <= int(group.min()) <= int(group.max()) < n_groups:
+        raise DataError(f"group numbers must lie between 0 and {n_groups - 1}; leave out rows in no group")
+    number = np.asarray(group).astype(np.min_scalar_type(n_groups))  # small numbers sort fast
+    start = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=n_groups))])
+    order = slice(None) if (number[1:] >= number[:-1]).all() else np.argsort(number, kind="stable")
+    sorted_codes = {name: np.ascontiguousarray(codes[name][order], dtype=width) for name in columns}
+    return sorted_codes, start, NO_WEIGHTS if weights is None else np.ascontiguousarray(weights[order], np.float64)
 
 
 @compiled

@@ -41,7 +41,6 @@ class PublicBaseline:
     recurring: RecurringGroups
 
     def weights(self, group: int) -> Floats:
-        """Weights of the public rows for a group."""
         mine = self.own(group)
         return mine if mine.any() else self.public.prior.weights
 
@@ -82,8 +81,7 @@ def public_errors(
 def _errors_of_everybody(truth: tuple[Coded, Ints], public: Public, groups: int, pair: Pair) -> Floats:
     """The distance of all public rows' table from that of each group.
 
-    With t and p the shares of a cell, sum |t - p| = 1 + sum over the cells with t > 0 of (|t - p| - p): no table has to
-    be kept for each group.
+    With t and p the shares of a cell, sum |t - p| = 1 + sum over the cells with t > 0 of (|t - p| - p).
     """
     coded, number = truth
     cells = coded.schema.domain_size(pair)
@@ -108,24 +106,24 @@ def _own_errors(truth: tuple[Coded, Ints], baseline: PublicBaseline, pairs: Sequ
 
 @dataclass(frozen=True, eq=False)
 class PublicScore:
-    """The distances of the public baseline [groups, pairs], and those of the synthetic rows to compare with."""
+    """The distances of the public baseline [groups, pairs], and those of the synthetic rows to compare with.
+
+    Means are over the groups that have true rows, which are `known`.
+    """
 
     detail: Floats  # NaN for a group without true rows
     synthetic: Floats
 
     @property
     def groups(self) -> Floats:
-        """The mean distance of each group."""
         return np.asarray(self.detail.mean(axis=1))
 
     @property
     def pairs(self) -> Floats:
-        """The mean distance of each pair, over the groups that have true rows."""
         return np.asarray(self.detail[self.known].mean(axis=0))
 
     @property
     def error(self) -> float:
-        """The mean distance of the public baseline, over the groups that have true rows."""
         return float(self.groups[self.known].mean())
 
     @property
@@ -135,12 +133,10 @@ class PublicScore:
 
     @property
     def ratio(self) -> float | None:
-        """The synthetic rows' error as a share of the public baseline's."""
         return self.synthetic_error / self.error if self.error > 0.0 else None
 
     @property
     def known(self) -> Flags:
-        """Which groups have true rows."""
         return np.asarray(np.isfinite(self.groups))
 
     def __str__(self) -> str:

@@ -62,7 +62,6 @@ class Score:
 
     @property
     def why(self) -> tuple[str, ...]:
-        """What decided each group's score, other than its distances."""
         off = np.abs(self.true_rows - self.synthetic_rows)
         reasons = np.full(len(off), "", dtype="<U7")
         if self.bias is not None:
@@ -87,7 +86,6 @@ class Score:
 
     @property
     def mean(self) -> float:
-        """Mean of the groups' scores, 0 (best) to 2."""
         return float(np.nanmean(self.groups))
 
     @property
@@ -118,7 +116,6 @@ class Score:
         return pa.table({"first": first, "second": second, "distance": self.pairs[worst]})
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but `detail`, ready for JSON."""
         tables = {"groups": self.table().to_pylist(), "pairs": self.pair_table().to_pylist()}
         return {"mean": self.mean, "nist": self.nist, "bias": self.bias, **tables}
 

@@ -52,7 +52,6 @@ class Side:
 
     @classmethod
     def of(cls, schema: Schema, table: Any) -> Side:
-        """A table or file; every row counts once."""
         rows = table_columns(table)
         coded = encode(schema, rows)
         numeric = [name for name in schema.coded if schema[name].numeric]
@@ -86,11 +85,9 @@ class Side:
         return np.asarray(self.coded.weights * len(self))
 
     def take(self, rows: NDArray[Any]) -> Side:
-        """Some of the rows."""
         return Side(self.coded.take(rows), {name: each[rows] for name, each in self.numbers.items()})
 
     def only(self, columns: tuple[str, ...]) -> Side:
-        """Some of the columns."""
         codes = {name: self.codes[name] for name in columns}
         numbers = {name: each for name, each in self.numbers.items() if name in columns}
         return Side(Coded(self.schema, codes, self.coded.weights), numbers)

@@ -93,19 +93,6 @@ def test_the_most_telling_column_is_sorted_first_and_noise_last():
 # ------------------------------------------------------------------ improved samples
 
 
-@pytest.mark.parametrize("n", [1, 5, 60, 3000])
-def test_improving_keeps_the_number_and_the_support_and_comes_nearer(n):
-    prior = correlated()
-    weights = prior.weights.copy()
-    weights[::3] = 0.0
-    some = Prior(SCHEMA, prior.codes, weights)
-    for seed in range(5):
-        drawn, better = (sample(sorted_rows(some), some.weights, n, seed, passes) for passes in (0, 6))
-        assert len(better) == n
-        assert (some.weights[better] > 0).all()
-        assert distance(some, better) <= distance(some, drawn) + 1e-9
-
-
 def test_improving_takes_a_quarter_off_the_error_and_more_passes_more(census):
     rows = sorted_rows(census)
     errors = [distance(census, sample(rows, census.weights, 600, 1, passes)) for passes in (0, 1, 12)]

@@ -168,13 +168,6 @@ def test_values_within_a_bin_are_drawn_by_weight():
 # ---------------------------------------------------------------- the same again
 
 
-def test_the_seed_decides_whatever_the_threads(table):
-    assert sample(RELEASE, TABLE, seed=5, execution=Execution(3)).equals(table)
-    other = sample(RELEASE, TABLE, seed=6, execution=Execution(1))
-    assert other.num_rows == table.num_rows
-    assert not other.equals(table)
-
-
 def test_public_tables_from_files_and_frames_give_the_same_values_and_frames_come_back(tmp_path, table):
     pq.write_table(TABLE, tmp_path / "public.parquet")
     assert sample(RELEASE, tmp_path / "public.parquet", seed=5, execution=Execution(1)).equals(table)

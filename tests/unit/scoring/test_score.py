@@ -118,15 +118,9 @@ def test_the_table_against_itself_is_exactly_zero(times):
     assert (found.detail.max(), found.nist) == (0.0, 1000.0)
 
 
-def test_bias_is_inclusive_and_can_be_switched_off():
-    off = abs(np.bincount(TRUTH["PUMA"].to_numpy() // 100) - np.bincount(SYNTHETIC["PUMA"].to_numpy() // 100))[1:]
-    most = int(off.max())
-    assert most > 1
-    at = score(TRUTH, SYNTHETIC, SCHEMA, "PUMA", bias=most)
-    assert [why == "bias" for why in at.why] == (off >= most).tolist()
-    assert np.array_equal(at.groups == 2.0, off >= most)
+def test_the_penalty_for_bias_can_be_switched_off():
     many = pa.concat_tables([SYNTHETIC] * 10)
-    for synthetic, bias, why in ((SYNTHETIC, most + 1, ""), (many, 250, "bias"), (many, None, "")):
+    for synthetic, bias, why in ((SYNTHETIC, 250, ""), (many, 250, "bias"), (many, None, "")):
         assert set(score(TRUTH, synthetic, SCHEMA, "PUMA", bias=bias).why) == {why}
     gone = score(TRUTH, SYNTHETIC.slice(0, 0), SCHEMA, "PUMA")
     assert (set(gone.why), gone.nist) == ({"missing"}, 0.0)

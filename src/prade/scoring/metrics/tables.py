@@ -35,20 +35,18 @@ def or_why(metric: Callable[[], Any]) -> Any:
 
 
 def correlations(side: Side) -> Floats:
-    """The correlation of every pair of columns: symmetric, NaN on the diagonal and where there is none.
+    """The correlation of every pair of columns, in the order of `combinations`; NaN where there is none.
 
     Two numeric columns have Pearson's, over the rows that have both, as in SDMetrics' CorrelationSimilarity and SDNist.
     Any other pair has Cramer's V of its two-way table.
     """
-    matrix = np.full((len(side.columns), len(side.columns)), np.nan)
-    for a, b in combinations(range(len(side.columns)), 2):
-        one, other = side.columns[a], side.columns[b]
-        if one in side.numbers and other in side.numbers:
-            matrix[a, b] = _pearson(side.numbers[one], side.numbers[other], side.coded.weights)
-        else:
-            matrix[a, b] = cramers_v(side.coded.project((one, other)))
-        matrix[b, a] = matrix[a, b]
-    return matrix
+    numbers, weights = side.numbers, side.coded.weights
+    return np.array([
+        _pearson(numbers[one], numbers[other], weights)
+        if one in numbers and other in numbers
+        else cramers_v(side.coded.project((one, other)))
+        for one, other in combinations(side.columns, 2)
+    ])  # fmt: skip
 
 
 def _pearson(x: Floats, y: Floats, weights: Floats) -> float:
@@ -78,14 +76,13 @@ def cramers_v(table: Floats) -> float:
 
 def correlation_differences(truth: Side, others: Mapping[str, Side | None]) -> dict[str, Any]:
     """How far the tables' correlations are from the true ones: the mean and the largest absolute difference."""
-    columns, true = truth.columns, correlations(truth)
+    true = correlations(truth)
 
     def compared(side: Side) -> dict[str, Any]:
-        difference = correlations(side) - true
-        pairs = [(a, b) for a, b in combinations(range(len(columns)), 2) if np.isfinite(difference[a, b])]
-        if not pairs:
+        off = np.abs(correlations(side) - true)
+        off = off[np.isfinite(off)]
+        if not len(off):
             raise NotAvailable("no pair of columns has two values or more in both tables")
-        off = np.abs([difference[pair] for pair in pairs])
         return {"mean": off.mean(), "largest": off.max()}
 
     return each(compared, others)
