@@ -31,15 +31,13 @@ KINDS: dict[str, type[Categorical | Numeric]] = {kind.name: kind for kind in (Ca
 class Column(Declaration):
     """A column's domain: a list of values or bins of a number, and possibly a code for missing.
 
-    Codes run from 0 to ``size - 1``. The code of a categorical or group value is its index in `values`. A numeric
-    column has cuts k_0 < ... < k_(m-1), which are the `edges` that are above `min` and not above `max`; its bins are
-    (-inf, k_0), [k_0, k_1), ..., [k_(m-1), inf), so that no number is out of range. With ``missing=True`` the last
-    code means "missing". `unknown` says how a value outside the domain is coded: as the value `other`, as the first or
-    last bin (``"clip"``, the default for numbers), or as missing.
+    Codes run from 0 to ``size - 1``. The code of a categorical or group value is its index in `values`. The bins of a
+    numeric column are (-inf, k_0), [k_0, k_1), ..., [k_(m-1), inf), where k are the `edges` above `min` and not above
+    `max`. With ``missing=True`` the last code means "missing". `unknown` says how a value outside the domain is coded:
+    as the value `other`, as the first or last bin (``"clip"``, the default for numbers), or as missing.
 
-    `title`, `description`, `unit` and `labels` are for readers. They have no part in what a cell means, so columns that
-    differ only in them are equal. `labels` maps values to their meaning, and None to that of missing; its keys are
-    texts, as in the schema file.
+    `title`, `description`, `unit` and `labels` are for readers; columns that differ only in them are equal. `labels`
+    maps values to their meaning, and None to that of missing.
 
     >>> hours = Column("WKHP", "numeric", edges=[1, 10, 40], integer=True, min=1, max=99, missing=True)
     >>> hours.cell_texts()
@@ -59,8 +57,7 @@ class Column(Declaration):
         self._check_policy()
         try:
             check_words({"title": self.title, "description": self.description, "unit": self.unit})
-            any_value = self.groups and not self.values
-            self._set("labels", settled_labels(self, any_value=any_value))
+            self._set("labels", settled_labels(self, any_value=self.groups and not self.values))
         except SchemaError as error:
             raise error.within(f"column {self.name!r}") from None
 
@@ -99,9 +96,7 @@ class Column(Declaration):
         return 0 if self.numeric else self.present - 1
 
     def satisfying(self, op: str, value: Any) -> Mask:
-        """Which codes satisfy ``column op value``; missing satisfies none, not even ``!=``.
-
-        ``AGE >= 65`` can be decided if a bin begins at 65; otherwise an error names the nearest edges.
+        """Which codes satisfy ``column op value``; missing satisfies none, and an error names edges that can be asked.
 
         >>> hours = Column("WKHP", "numeric", edges=[1, 10, 40], integer=True, min=1, max=99, missing=True)
         >>> hours.satisfying(">", 39)
@@ -132,9 +127,6 @@ class Column(Declaration):
     def display_texts(self) -> list[str]:
         """One text for readers per code: its label, value, or bin in words; the code follows if another has the same.
 
-        >>> hours = Column("WKHP", "numeric", edges=[1, 10, 40], integer=True, min=1, max=99, missing=True)
-        >>> hours.display_texts()
-        ['1 to 9', '10 to 39', '40 to 99', 'missing']
         >>> Column("RACE", "categorical", values=[1, 2, 3], labels={1: "white", 2: "other", 3: "other"}).display_texts()
         ['white', 'other (2)', 'other (3)']
         """
@@ -183,22 +175,13 @@ class Column(Declaration):
         for key, has in given.items():
             if has and key not in keys:
                 words = "integer, min and max are" if key == "integer" else f"{key} is"
-                raise self.error(f"{words} for {_kinds_with(key)} columns, not for {self.kind} ones; remove it")
+                kinds = " or ".join(name for name, kind in KINDS.items() if key in kind.keys)
+                raise self.error(f"{words} for {kinds} columns, not for {self.kind} ones; remove it")
 
     def _check_policy(self) -> None:
-        needed = {
-            "other": (self.other is not None, "a value to use: other = ..."),
-            "missing": (self.missing, "missing = true"),
-            "clip": ("clip" in KINDS[self.kind].keys, f"a {_kinds_with('clip')} column"),
-        }
-        if self.unknown is None:
-            return
-        if self.unknown not in get_args(Unknown):
+        if self.unknown not in (None, *get_args(Unknown)):
             raise self.error(f"unknown is {self.unknown!r}; use one of {', '.join(get_args(Unknown))}")
-        has, needs = needed[self.unknown]
-        if not has:
-            raise self.error(f'unknown = "{self.unknown}" needs {needs}')
-
-
-def _kinds_with(key: str) -> str:
-    return " or ".join(name for name, kind in KINDS.items() if key in kind.keys)
+        has = {None: True, "other": self.other is not None, "missing": self.missing, "clip": self.numeric}
+        needs = {"other": "a value to use: other = ...", "missing": "missing = true", "clip": "a numeric column"}
+        if not has[self.unknown]:
+            raise self.error(f'unknown = "{self.unknown}" needs {needs[str(self.unknown)]}')

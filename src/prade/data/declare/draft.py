@@ -18,7 +18,7 @@ from prade.core.arrays import Floats, Ints
 from prade.core.errors import SchemaError, closest
 from prade.data.declare.column import Column
 from prade.data.declare.numeric import LARGEST_NUMBER
-from prade.data.read.cells import LARGEST_WHOLE, is_text, one_piece, python_values, require_plain_type
+from prade.data.read.cells import LARGEST_WHOLE, is_day, is_text, one_piece, python_values, require_plain_type
 from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.tables import distinct_values, group_cells, plain_cells, read_table
 
@@ -67,7 +67,7 @@ def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> 
         return Column(name, "group", values=tuple(sorted(distinct_values(values))))
     if pa.types.is_boolean(values.type):
         return Column(name, "categorical", values=tuple(sorted(values.to_pylist())), missing=missing)
-    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+    if is_day(values.type):
         return _dates(name, values, counts, missing, bins)
     numbers = numbers_of(Column(name, "numeric", edges=(0,)), values)
     not_a_number = np.isnan(numbers)

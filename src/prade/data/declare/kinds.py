@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from prade.core.documents import writable
 from prade.core.errors import SchemaError, WorkloadError
-from prade.data.read.cells import LARGEST_WHOLE, is_text, numbers_in, numerals_in, texts_of
+from prade.data.read.cells import LARGEST_WHOLE, is_number, is_text, numbers_in, numerals_in, texts_of
 
 Value = int | float | str | bool
 Unknown = Literal["other", "clip", "missing"]
@@ -85,10 +85,7 @@ class Categorical(ColumnKind):
         """The fields of the declaration that this kind has a part in, checked and in their final form."""
         column, values = self.column, tuple(map(plain_value, self.column.values))
         if not values and not column.missing and not self.groups:
-            raise column.error(
-                "the list of values is empty; give at least one value, e.g. values = [1, 2], or missing = true for a "
-                "column that is always missing"
-            )
+            raise column.error("the list of values is empty; give at least one value, or missing = true if all are")
         if bad := [value for value in values if not _can_be_listed(value)]:
             raise column.error(
                 f"values must be text, true/false, dates or finite numbers of at most 64 bits, got {str(bad[0])[:40]!a}"
@@ -126,9 +123,7 @@ class Categorical(ColumnKind):
         """The index of each cell in the list of values; -1 if it is not there."""
         values, value_type = self.column.values, self.column.value_type
         if value_type == "str":
-            types, kind = pa.types, cells.type
-            number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-            texts = numerals(values) if number else values
+            texts = numerals(values) if is_number(cells.type) else values
             index = pc.index_in(texts_of(cells), value_set=pa.array(texts, pa.large_string()))
             return np.asarray(index.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
         if value_type == "bool" and is_text(cells.type):
@@ -138,11 +133,9 @@ class Categorical(ColumnKind):
         if value_type == "int" and max(map(abs, values)) >= LARGEST_WHOLE:  # type: ignore[arg-type]
             # floats cannot tell them apart; Python compares all numbers exactly
             index_of: dict[Any, int] = {value: index for index, value in enumerate(values)}
-            if is_text(cells.type):
-                exact = [None if text is None else Decimal(text) for text in numerals_in(cells).to_pylist()]
-            else:
-                exact = cells.to_pylist()
-            return np.array([index_of.get(number, -1) for number in exact], dtype=np.int64)
+            exact = numerals_in(cells).to_pylist() if is_text(cells.type) else cells.to_pylist()
+            each = (Decimal(cell) if isinstance(cell, str) else cell for cell in exact)
+            return np.array([index_of.get(number, -1) for number in each], dtype=np.int64)
         numbers = numbers_in(cells, dates=self.column.dates)
         listed = np.asarray(values, dtype=np.float64)
         order = np.argsort(listed)
@@ -165,8 +158,7 @@ class Categorical(ColumnKind):
             return equal if op == "==" else ~equal
         if column.value_type not in ("int", "float"):
             raise WorkloadError(
-                f"{column.name} {op} {value!r}: the values of {column.name} have no order; use == or !=, or `in` with "
-                "a list"
+                f"{column.name} {op} {value!r}: its values have no order; use == or !=, or `in` with a list"
             )
         return np.asarray(ORDER[op](np.array(column.values), value), dtype=np.bool_)
 

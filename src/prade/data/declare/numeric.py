@@ -41,7 +41,7 @@ class Numeric(ColumnKind):
 
     name = "numeric"
     numeric = True
-    keys = frozenset({"edges", "integer", "min", "max", "clip"})
+    keys = frozenset({"edges", "integer"})
 
     def settled(self) -> dict[str, Any]:
         column = self.column

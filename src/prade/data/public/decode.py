@@ -1,14 +1,14 @@
 """Turning codes back into a table like the public one: same types, same column order, missing cells where coded.
 
 The numbers of a row are those of a public row with the same codes (`prade.data.public.donors`), if there is one. Else a
-column takes a public value of its bin, in proportion to how often it occurs (or to the weights of its rows): heaping at
-round numbers and the shape of the tails stay. If the public table has no value in a bin, numbers are drawn uniformly.
+column takes a public value of its bin, in proportion to the weights of its rows: heaping at round numbers stays. If the
+public table has no value in a bin, numbers are drawn uniformly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,8 +29,6 @@ from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
 from prade.data.read.tables import plain_cells, read_table
 
-NO_ROWS = np.zeros(0, np.uint8), np.zeros(0, np.int8)
-
 
 @dataclass(frozen=True, eq=False)
 class Menu:
@@ -45,8 +43,10 @@ class Menu:
     values: Any  # pyarrow array, without dictionary encoding
     starts: Ints
     cumulative: Floats
-    codes: NDArray[Any]
-    of_row: NDArray[Any]  # signed integers, as narrow as possible: there is one for each public row
+    codes: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    of_row: NDArray[Any] = field(
+        default_factory=lambda: np.zeros(0, np.int8)
+    )  # one for each row: as narrow as possible
 
     def draw(self, codes: NDArray[Any], chances: Chances, donor: Ints | None = None) -> Any:
         """One value for each code: that of the row's donor, or where it has none, one drawn from those of the code."""
@@ -69,27 +69,26 @@ class Menu:
 
     def _uniform(self, codes: Ints, chance: Floats) -> tuple[Any, Ints]:
         """The values and a uniformly drawn number for each of these codes, and the indices of those."""
-        numbers, kind, public = Numeric(self.column).uniform(codes, chance), self.values.type, self.values
-        if not self._holds(np.unique(codes), kind):
+        column, numeric = self.column, Numeric(self.column)
+        numbers, kind, public = numeric.uniform(codes, chance), self.values.type, self.values
+
+        def held(codes: Ints) -> Floats:
+            """What a type must hold to be used for these bins: the first and last whole number, or else the middle."""
+            bounds = np.array([numeric.closed_bounds(code) for code in codes.tolist()]).T
+            return bounds if column.integer else bounds.mean(axis=0, keepdims=True)
+
+        different = np.unique(codes)  # which type is used depends on no number that is drawn
+        cells = [numeric.typed(each, kind) for each in held(different)]
+        if any(each is None or not np.array_equal(code_cells(column, each)[0], different) for each in cells):
             # The public type cannot hold a number of this bin (e.g. 300 in 8 bits): use the natural type.
-            kind = self.column.domain.natural_type()
-            public = Numeric(self.column).typed(numbers_of(self.column, public), kind)
-        drawn = Numeric(self.column).typed(numbers, kind)
-        off = np.flatnonzero(code_cells(self.column, drawn)[0] != codes)
+            kind = numeric.natural_type()
+            public = numeric.typed(numbers_of(column, public), kind)
+        drawn = numeric.typed(numbers, kind)
+        off = np.flatnonzero(code_cells(column, drawn)[0] != codes)
         if len(off):  # rounded to the type, a number is in the next bin
-            numbers[off] = self._held(codes[off]).mean(axis=0)
-            drawn = Numeric(self.column).typed(numbers, kind)
+            numbers[off] = held(codes[off]).mean(axis=0)
+            drawn = numeric.typed(numbers, kind)
         return pa.concat_arrays([public, drawn]), len(public) + np.arange(len(codes))
-
-    def _holds(self, codes: Ints, kind: pa.DataType) -> bool:
-        """Whether a type has numbers of these bins, and of whole numbers all: it depends on no number that is drawn."""
-        cells = [Numeric(self.column).typed(numbers, kind) for numbers in self._held(codes)]
-        return all(each is not None and np.array_equal(code_cells(self.column, each)[0], codes) for each in cells)
-
-    def _held(self, codes: Ints) -> Floats:
-        """What a type must hold to be used for these bins: the first and last whole number, or else the middle."""
-        bounds = np.array([Numeric(self.column).closed_bounds(code) for code in codes.tolist()]).T
-        return bounds if self.column.integer else bounds.mean(axis=0, keepdims=True)
 
 
 # ---------------------------------------------------------------------- menus
@@ -99,9 +98,9 @@ def menu_of_schema(column: Column) -> Menu:
     """The values as the schema lists them; of a numeric column none."""
     if column.numeric:
         starts = np.zeros(column.present + 1, dtype=np.int64)
-        return Menu(column, pa.array([], column.domain.natural_type()), starts, np.zeros(0), *NO_ROWS)
-    starts = np.arange(column.present + 1)
-    return Menu(column, pa.array(column.values), starts, np.arange(1.0, column.present + 1), *NO_ROWS)
+        return Menu(column, pa.array([], column.domain.natural_type()), starts, np.zeros(0))
+    places = np.arange(column.present + 1)
+    return Menu(column, pa.array(column.values), places, places[1:].astype(np.float64))
 
 
 def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
@@ -175,9 +174,8 @@ class Copies:
     @cached_property
     def _index(self) -> RowIndex:
         numbers = [_numbered_rows(menu) for menu in self._menus]
-        largest = [int(each.max(initial=0)) for each in numbers]
-        narrow = [each.astype(np.min_scalar_type(most)) for each, most in zip(numbers, largest, strict=True)]
-        return RowIndex(narrow, [most + 1 for most in largest])
+        sizes = [int(each.max(initial=0)) + 1 for each in numbers]
+        return RowIndex([each.astype(np.min_scalar_type(n - 1)) for each, n in zip(numbers, sizes, strict=True)], sizes)
 
 
 def _numbered_rows(menu: Menu) -> Ints:
@@ -211,11 +209,10 @@ def _ranks(menu: Menu) -> tuple[Floats, Ints]:
 class Decoder:
     """Turns codes into a table; made by `Decoder.fit` from a public table or by `Decoder.plain` from a schema alone.
 
-    >>> from prade.data.declare.schema import Column, Schema
+    >>> from prade import Column, Schema
     >>> from prade.data.public.joint import encode
     >>> schema = Schema([Column("PAY", "numeric", edges=[1000, 2000], integer=True, min=0)])
-    >>> public = {"PAY": [500, 1500, 1500, 9000]}
-    >>> decoder = Decoder.fit(schema, public)
+    >>> decoder = Decoder.fit(schema, {"PAY": [500, 1500, 1500, 9000]})
     >>> decoder.decode(encode(schema, {"PAY": [1, 1999]}), seed=0)["PAY"].to_pylist()
     [500, 1500]
     """
@@ -230,10 +227,7 @@ class Decoder:
 
     @classmethod
     def fit(cls, schema: Schema, public: Any, *, weight: str | None = None) -> Decoder:
-        """Learn the values of each bin, the types and the column order from a public table.
-
-        `weight` names a column of row weights: donors are drawn in proportion to them, and never from rows of weight 0.
-        """
+        """Learn the values of each bin, the types and the column order from a public table, with a column of weights."""
         table = public if isinstance(public, Columns) else read_table(public)
         weights = np.ones(table.num_rows) if weight is None else row_weights(table, weight)
         without_values = {name for name in schema.groups if not schema[name].values}
@@ -276,8 +270,7 @@ class Decoder:
     def copied(self, table: pa.Table, coded: Joint | None = None, drawn: Ints | None = None) -> Flags:
         """Whether each row of a table has, in every coded column, the values of one and the same public row.
 
-        `coded` and `drawn` are what the table was decoded from, if known: a row with the codes of the public row that
-        it was drawn from needs no look at its cells.
+        `coded` and `drawn` are what the table was decoded from, if known, which saves a look at the cells.
         """
         copied = np.zeros(table.num_rows, np.bool_)
         if coded is not None and drawn is not None and self._donors is not None:

@@ -1,7 +1,7 @@
 """Donors: the public rows that synthetic rows take their values from.
 
-A synthetic row has codes; a code is a value or a bin. All values of the row come from one public row with the same
-codes, its *donor*, so that values that belong together stay together: wages are part of the same person's income.
+All values of a synthetic row come from one public row with the same codes, its *donor*, so that values that belong
+together stay together: wages are part of the same person's income.
 
 If no public row has all codes of a row, its columns are put in a line: the linked sets of the schema, then the other
 numeric columns. One donor gives as many columns from the start of the line as some public row has the bins of,
@@ -115,11 +115,6 @@ class RowIndex:
     """An index of rows, sorted by a random 64-bit sum of their codes (checked: different rows never share one).
 
     `order` has the numbers of the rows; equal rows are next to each other, in their own order.
-
-    >>> index = RowIndex([np.array([0, 1, 0, 1])], [2])
-    >>> first, stop = index.runs([np.array([1, 5])])
-    >>> index.order[first[0] : stop[0]], int(stop[1] - first[1])
-    (array([1, 3], dtype=uint8), 0)
     """
 
     def __init__(self, columns: Columns, sizes: Sequence[int]) -> None:
@@ -132,7 +127,8 @@ class RowIndex:
             order = np.argsort(key, kind="stable")
             self._sorted = key[order]
             self.order = order.astype(np.min_scalar_type(len(order)))
-            if self._exact():
+            same = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])  # neighbours, to be equal in every column
+            if all(np.array_equal(column[self.order[same]], column[self.order[same + 1]]) for column in columns):
                 return
 
     def _keys(self, columns: Columns) -> NDArray[np.uint64]:
@@ -141,12 +137,6 @@ class RowIndex:
             inside = (column >= 0) & (column < len(values))
             key += values[np.where(inside, column, len(values) - 1)]
         return key
-
-    def _exact(self) -> bool:
-        """Whether neighbours with the same sum are equal in every column."""
-        same = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
-        one, other = self.order[same], self.order[same + 1]
-        return all(np.array_equal(column[one], column[other]) for column in self._columns)
 
     def runs(self, wanted: Columns) -> tuple[Ints, Ints]:
         """Where the rows that are equal to each of some others begin and end in `order`; an empty run for none."""

@@ -20,17 +20,7 @@ Columns = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """nats[a, b] = I(a; b), and on the diagonal H(a).
-
-    >>> from prade import Schema
-    >>> from prade.data.public.joint import encode
-    >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
-    >>> information = Information.of(encode(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]}))
-    >>> information.nats.round(3)
-    array([[0.693, 0.693, 0.   ],
-           [0.693, 0.693, 0.   ],
-           [0.   , 0.   , 0.693]])
-    """
+    """nats[a, b] = I(a; b), and on the diagonal H(a)."""
 
     columns: Columns
     nats: Floats
@@ -55,8 +45,6 @@ class Information:
 
     def tree(self) -> list[tuple[int, int]]:
         """The links of the tree with most information (Chow and Liu), as numbers of columns: (known already, new).
-
-        It starts at the first column. Of equally strong links, the one that the columns have first is taken.
 
         >>> Information(("a", "b", "c"), np.array([[1, 0.2, 0.7], [0.2, 1, 0.3], [0.7, 0.3, 1]])).tree()
         [(0, 2), (2, 1)]

@@ -39,8 +39,7 @@ def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray
     dtype = np.min_scalar_type(schema.domain_size(columns))
     if len(columns) == 1:
         return np.ascontiguousarray(codes[columns[0]], dtype=dtype)
-    rows = len(next(iter(codes.values())))
-    result = np.zeros(rows, dtype=dtype)
+    result = np.zeros(len(next(iter(codes.values()))), dtype=dtype)
     for name in columns:
         result *= dtype.type(schema.size(name))
         result += codes[name].astype(dtype, copy=False)
@@ -73,7 +72,7 @@ class Joint:
 class Coded(Joint):
     """A table in codes: one array of unsigned integers per column, and weights that sum to one.
 
-    `codes` maps each column's name to its codes (0 to size - 1). None for `weights` gives every row the same weight.
+    None for `weights` gives every row the same weight.
     """
 
     def __init__(self, schema: Schema, codes: Mapping[str, NDArray[Any]], weights: NDArray[Any] | None = None) -> None:
@@ -93,18 +92,16 @@ class Coded(Joint):
         return Coded(self.schema, {name: code[picked] for name, code in self.codes.items()}, self.weights[picked])
 
     def __repr__(self) -> str:
-        return f"Coded({len(self)} rows, {len(self.codes)} columns)"
+        return f"{type(self).__name__}({len(self)} rows, {len(self.codes)} columns)"
 
 
 def encode(
     schema: Schema, table: Any, *, columns: Sequence[str] | None = None, weight: str | None = None, threads: int = 1
 ) -> Coded:
-    """Encode a table, several columns at a time in `threads`.
+    """Encode the `columns` of a table or file (by default all but the group columns), several at a time in `threads`.
 
-    `table` is a pandas, polars or pyarrow table, a dict of arrays, or a parquet or CSV file. `columns` are the columns
-    to encode (by default all but the group columns). A declared type of a column (parquet, Arrow, typed frames) that
-    cannot match the schema is an error; in CSV files and columns of Python objects, a cell of the wrong kind is a value
-    outside the domain. `weight` names a column of row weights, of public tables only: a bad weight is an error.
+    A declared type of a column that cannot match the schema is an error; in CSV files and columns of Python objects, a
+    cell of the wrong kind is outside the domain. `weight` names a column of row weights, of public tables only.
 
     >>> from prade.data.declare.schema import Column, Schema
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65], missing=True)])
@@ -127,8 +124,7 @@ def encode(
 def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
     """The values of a PUBLIC table that are outside the schema's domain: {column: {value: number of rows}}.
 
-    The result contains cell values, so never use this on private rows. None stands for a missing cell. Columns that
-    the table does not have and group columns whose values are not known yet are left out.
+    Columns that the table does not have and group columns whose values are not known yet are left out.
     """
     public = table if isinstance(table, Columns) else read_table(table, guess=False)
     report: dict[str, dict[Any, int]] = {}
@@ -150,7 +146,7 @@ def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
 def _checked(column: Column, codes: NDArray[Any]) -> NDArray[Any]:
     codes = np.asarray(codes)
     whole = codes.ndim == 1 and codes.dtype.kind in "ui"
-    if not whole or (len(codes) and (int(codes.max()) >= column.size or int(codes.min()) < 0)):
+    if not whole or (len(codes) and not 0 <= codes.min() <= codes.max() < column.size):
         raise DataError(
             f"column {column.name!r}: codes must be a one-dimensional array of integers in the range from 0 to "
             f"{column.size - 1}"
@@ -190,8 +186,7 @@ def normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float6
 class Prior(Coded):
     """A distribution p on distinct coded rows, the support.
 
-    `complete` says that the support consists of all cells of the domain; otherwise estimates can give no weight to rows
-    that are not in the support.
+    `complete` says that it has all cells of the domain; estimates give weight to no other rows.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 2, "b": 3})
@@ -206,10 +201,6 @@ class Prior(Coded):
             raise DataError("the prior has no rows; give a public table with at least one row")
         self.complete = complete
 
-    def __repr__(self) -> str:
-        kind = "full domain" if self.complete else "support"
-        return f"Prior({len(self)} rows of the {kind}, {len(self.codes)} columns)"
-
     def with_weights(self, weights: NDArray[np.float64]) -> Prior:
         """The same rows with other weights, which are scaled to sum to one; the codes are not checked again."""
         other = copy(self)
@@ -219,10 +210,10 @@ class Prior(Coded):
     @classmethod
     def from_joint(cls, joint: Joint) -> Prior:
         """The distribution of a coded table, prior or estimate on its distinct rows with a weight above 0."""
-        codes, weights = joint.codes, joint.weights
-        positive = weights > 0
+        positive = joint.weights > 0
+        codes, weights = joint.codes, joint.weights[positive]
         if not positive.all():
-            codes, weights = {name: code[positive] for name, code in codes.items()}, weights[positive]
+            codes = {name: code[positive] for name, code in codes.items()}
         if len(weights) == 0:
             raise DataError("the prior has no rows with a weight above 0; give a public table that has some")
         first, number = distinct_rows(list(codes.values()))
@@ -240,8 +231,7 @@ class Prior(Coded):
     def uniform(cls, schema: Schema, columns: str | Sequence[str] | None = None) -> Prior:
         """The uniform distribution on a small domain: a prior without any knowledge."""
         names = names_of(schema.coded if columns is None else columns)
-        shape = schema.shape(names)
-        size = schema.domain_size(names)
+        shape, size = schema.shape(names), schema.domain_size(names)
         if size > LARGEST_FULL_DOMAIN:
             raise DataError(
                 f"the full domain of {len(names)} columns has {size:.3g} cells, more than {LARGEST_FULL_DOMAIN}; "

@@ -1,8 +1,4 @@
-"""`Public`, the encoded public table: every row with its weight and its public group.
-
-It differs from a `Prior` in that rows are not merged, so that those of each group can be told apart (estimates use them
-as priors for the private groups), and it has the numbers behind the codes of numeric columns.
-"""
+"""`Public`, the encoded public table: every row, unlike a `Prior`'s, with its weight, its public group, its numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +29,6 @@ from prade.data.read.coding import numbers_of
 from prade.data.read.files import (
     HEADER,
     WEIGHT_FIELD,
-    IncompatibleFile,
     damage_reported,
     floats,
     read_header,
@@ -62,8 +57,7 @@ class Public:
     """Public rows with their weights (`prior`), the public groups (`groups`), and the number of each row's `group`.
 
     `numbers` has every row's number in each numeric column (days since 1970 for dates), moved into the row's bin if it
-    is outside, and NaN if it is missing. The last `added` rows are no public person's
-    (`prade.estimating.levels.added_rows`).
+    is outside, and NaN if it is missing. The last `added` rows are no public person's.
 
     >>> from prade import Column, Schema
     >>> schema = Schema([Column("PLACE", "group"), Column("AGE", "numeric", edges=[18, 65])])
@@ -156,8 +150,6 @@ class Public:
         """The public rows in a table with its header, as `as_table` made them; `path` is named in errors."""
         with damage_reported(path, "saved public rows", AGAIN):
             header = read_header(table, _Header, path, FORMAT)
-            if header.format < WITHOUT_ADDED:
-                raise IncompatibleFile(f"{path} was written by a version of prade before 0.9; {AGAIN}")
             schema = Schema.from_toml(header.schema)
             numeric = [name for name in schema.coded if f"{NUMBER_FIELD}{name}" in table.column_names]
             names = [name for name in table.column_names if name in schema]
@@ -194,7 +186,15 @@ def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:
     """
     low, high = _bounds_of_bins(column)
     missing, bins = codes >= column.present, np.minimum(codes, column.present - 1)
-    numbers = _numbers_of_any(column, cells)
+    whole = one_piece(cells)
+    if pa.types.is_union(whole.type):
+        whole = pa.array([None if is_missing(cell) else str(cell) for cell in whole.to_pylist()], pa.string())
+    if pa.types.is_dictionary(whole.type):
+        values = plain_array(whole.dictionary)
+        distinct = numbers_of(column, clean_text(values) if is_text(values.type) else values)
+        numbers = np.append(distinct, np.nan)[whole.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)]
+    else:
+        numbers = numbers_of(column, plain_array(whole))
     numbers = np.where(np.isfinite(numbers), np.clip(numbers, low[bins], high[bins]), middles_of_bins(column)[bins])
     return np.where(missing, np.nan, numbers)
 
@@ -210,19 +210,6 @@ def _bounds_of_bins(column: Column) -> tuple[Floats, Floats]:
     low = np.array([-np.inf if low is None else low for low, _ in bounds])
     high = np.array([np.inf if high is None else high for _, high in bounds])
     return low, high
-
-
-def _numbers_of_any(column: Column, cells: Any) -> Floats:
-    """The numbers of cells whose type may be dictionary-encoded text, or differ from cell to cell (an Arrow union)."""
-    whole = one_piece(cells)
-    if pa.types.is_union(whole.type):
-        whole = pa.array([None if is_missing(cell) else str(cell) for cell in whole.to_pylist()], pa.string())
-    if pa.types.is_dictionary(whole.type):
-        values = plain_array(whole.dictionary)
-        distinct = numbers_of(column, clean_text(values) if is_text(values.type) else values)
-        indices = whole.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
-        return np.asarray(np.append(distinct, np.nan)[indices])
-    return numbers_of(column, plain_array(whole))
 
 
 def kept(public: Public, rows: Ints) -> Public:

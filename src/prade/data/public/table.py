@@ -44,9 +44,6 @@ class PublicFiles:
     `csv` is the format of CSV files, `sha256` the hashes of the contents, if known. `folder` is the folder of the plan
     that brought the list; None if the user of this run named the files. A plan may come from anybody and name any file
     of its reader, so its files are read only if they lie in its folder and have its hashes (`checked`).
-
-    >>> PublicFiles.at(["il.parquet", "oh.parquet"], weight="PWGTP").weight
-    'PWGTP'
     """
 
     files: tuple[str, ...]
@@ -59,13 +56,10 @@ class PublicFiles:
         texts = [*self.files, *([] if self.weight is None else [self.weight])]
         if not self.files or not all(isinstance(text, str) and text for text in texts):
             raise DataError(
-                f"files is {self.files!r} and weight {self.weight!r}; give the paths of public files and the name of a "
-                "column, as texts"
+                f"files is {self.files!r} and weight {self.weight!r}; give paths and a column's name, as texts"
             )
         if self.sha256 and len(self.sha256) != len(self.files):
-            raise DataError(
-                f"sha256 has {len(self.sha256)} hashes for {len(self.files)} files; give one for each, or none"
-            )
+            raise DataError(f"sha256 has {len(self.sha256)} hashes for {len(self.files)} files; give one each, or none")
 
     @classmethod
     def at(cls, paths: Iterable[str | PathLike[str]], weight: str | None = None) -> PublicFiles:
@@ -167,15 +161,11 @@ def _need_file(file: str) -> None:
 
 def _need_same_columns(files: tuple[str, ...], names: Sequence[Sequence[str]]) -> None:
     for file, mine in zip(files, names, strict=True):
-        for lacking, having, absent in (
-            (file, files[0], {*names[0]} - {*mine}),
-            (files[0], file, {*mine} - {*names[0]}),
-        ):
-            if absent:
-                columns = ", ".join(sorted(absent)[:5])
-                raise DataError(
-                    f"{lacking} lacks the column {columns}, which {having} has; give files with the same ones"
-                )
+        absent, more = {*names[0]} - {*mine}, {*mine} - {*names[0]}
+        if absent or more:
+            lacking, having = (file, files[0]) if absent else (files[0], file)
+            columns = ", ".join(sorted(absent or more)[:5])
+            raise DataError(f"{lacking} lacks the column {columns}, which {having} has; give files with the same ones")
 
 
 def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] | None = None) -> pa.Table:
@@ -208,13 +198,7 @@ def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] 
 
 
 class PublicTable:
-    """A public table in memory or in files, and the name of its column of weights; files are read once, when needed.
-
-    >>> from prade import Column
-    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
-    >>> PublicTable({"AGE": [3, 40, 70, 71]}).rows(schema).prior.project("AGE")
-    array([0.25, 0.25, 0.5 ])
-    """
+    """A public table in memory or in files, and the name of its column of weights; files are read once, when needed."""
 
     def __init__(self, given: Any, weight: str | None = None) -> None:
         source = given
@@ -256,12 +240,6 @@ class PublicTable:
             return self.cells  # several files get common types when read
         return self.cells.changed(lambda name, cells: guess_type(one_piece(cells)))
 
-    def _typed_for(self, schema: Schema) -> pa.Table | Columns:
-        """The table with the types of its own values: in a column of numbers, a text such as "N" stands for missing."""
-        if self.files is None or not self.files.is_text:
-            return self.typed
-        return self.typed.changed(lambda name, cells: _numbers_typed(schema, name, cells))
-
     def rows(self, schema: Schema, groups: Groups | None = None) -> Public:
         """The coded rows and the public group of each; groups are defined by the columns of `groups` and the schema."""
         by = group_columns(Groups.of(groups), schema)
@@ -274,7 +252,9 @@ class PublicTable:
     def decoder(self, schema: Schema) -> Decoder:
         """A decoder that turns codes into values like those of the table."""
         if schema not in self._decoders:
-            frame = self.source if self.files is None else self._typed_for(schema)
+            frame = self.source if self.files is None else self.typed
+            if isinstance(frame, Columns) and self.files is not None and self.files.is_text:
+                frame = frame.changed(lambda name, cells: _numbers_typed(schema, name, cells))
             with self._named():
                 self._decoders[schema] = Decoder.fit(schema, frame, weight=self.weight)
         return self._decoders[schema]
@@ -301,8 +281,7 @@ class PublicTable:
 def _numbers_typed(schema: Schema, name: str, cells: Any) -> Any:
     """The cells with the type of its numbers, if the column is one of numbers and has texts that stand for missing."""
     column = schema[name] if name in schema.names else None
-    numeric = column is not None and (column.value_type in ("int", "float") or column.numeric)
-    if column is None or not numeric or not is_text(cells.type):
+    if column is None or not is_text(cells.type) or not (column.numeric or column.value_type in ("int", "float")):
         return cells
     number = pa.array(~np.isnan(numbers_of(column, one_piece(cells))))
     numbers = one_piece(cells.filter(number)).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.string()))

@@ -6,8 +6,7 @@ floats into Python objects. So the text and the number of a cell depend on the c
     whole numbers    1, 1.0 and Decimal("1.00") have the text "1"; from 2**53 on, where floats skip numbers, no text
     other numbers    the shortest text that reads as the same double; decimals without trailing zeros
     true and false   the texts "true" and "false", the numbers 1 and 0
-    dates and times  2020-12-31, 2020-12-31 08:30:00; midnight is written as the date alone; times are converted to
-                     UTC and truncated to microseconds
+    dates and times  2020-12-31, 2020-12-31 08:30:00 in UTC, truncated to microseconds; of midnight the date alone
 """
 
 from __future__ import annotations
@@ -66,12 +65,13 @@ def plain_array(cells: Any) -> Any:
     if types.is_run_end_encoded(kind):
         return plain_array(pc.run_end_decode(cells))
     if types.is_union(kind):
-        own = kind.mode == "dense" and [field.type for field in kind] == list(_kinds().values())
+        own = kind.mode == "dense" and [field.type for field in kind] == list(KINDS.values())
         # Arrow ignores a union's offset when it returns type codes; a copy has no offset.
         return pa.concat_arrays([cells]) if own else object_cells([_python_object(cell) for cell in cells])
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+    of_bytes = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
+    if any(is_kind(kind) for is_kind in of_bytes):
         return clean_text(cells.cast(pa.large_binary()).view(pa.large_string()))
-    return clean_text(cells.cast(pa.large_binary()).view(pa.large_string())) if types.is_binary_view(kind) else cells
+    return cells
 
 
 def _python_object(cell: Any) -> Any:
@@ -136,12 +136,7 @@ def decoded_text(cells: pa.Array, encoding: str) -> pa.Array:
 
 def text_of_characters(cell: str) -> str:
     """The text of a Python string; one with half of a surrogate pair is not text, and treated like such bytes."""
-    plain = str.__str__(cell)
-    try:
-        plain.encode()
-    except UnicodeError:
-        return NOT_TEXT + plain.encode("utf-8", "surrogatepass").hex()
-    return plain
+    return _valid_text(str.__str__(cell).encode("utf-8", "surrogatepass"))
 
 
 def floats_of(cells: Any) -> NDArray[np.float64]:
@@ -243,51 +238,42 @@ def _decimal_or_text(text: str) -> Any:
         return text
 
 
+# `object` stands for all values that a schema cannot list
+KINDS: dict[type | None, Any] = {
+    None: pa.null(),
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.large_string(),
+    datetime.date: pa.date32(),
+    datetime.datetime: pa.timestamp("us"),
+    object: pa.struct([]),
+}
+PLACES = {kind: place for place, kind in enumerate(KINDS)}
+
+
 def object_cells(values: Any) -> pa.Array:
     """Python objects as an Arrow union: the type of each cell depends on that cell alone."""
-    types, cells = _kinds(), list(values)
-    children: dict[type | None, list[Any]] = {kind: [] for kind in types}
+    cells, children = list(values), {kind: pa.array([], arrow) for kind, arrow in KINDS.items()}
     kinds = set(map(type, cells)) - {type(None)}
-    if (
-        len(kinds) == 1
-        and kinds <= {bool, int, float, str}
-        and (alone := _alone(cells, types, kinds.pop())) is not None
-    ):
-        return alone
-    numbers = {kind: number for number, kind in enumerate(types)}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:  # a fast path
+        alone = kinds.pop()
+        # unless a cell needs more than 64 bits or has an unpaired surrogate
+        with suppress(OverflowError, UnicodeEncodeError, pa.ArrowException):
+            children[alone] = pa.array(cells, KINDS[alone], from_pandas=True)
+            return _union(np.full(len(cells), PLACES[alone]), np.arange(len(cells)), children)
+    lists: dict[type | None, list[Any]] = {kind: [] for kind in KINDS}
     codes, offsets = [], []
     for cell in cells:
         kind, plain = _kind_of(cell)
-        codes.append(numbers[kind])
-        offsets.append(len(children[kind]))
-        children[kind].append(plain)
-    arrays = [pa.array(children[kind], arrow) for kind, arrow in types.items()]
-    return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), arrays)
+        codes.append(PLACES[kind])
+        offsets.append(len(lists[kind]))
+        lists[kind].append(plain)
+    return _union(codes, offsets, {kind: pa.array(lists[kind], arrow) for kind, arrow in KINDS.items()})
 
 
-def _kinds() -> dict[type | None, Any]:
-    """The kinds of cells and their Arrow types; `object` stands for all values that a schema cannot list."""
-    return {
-        None: pa.null(),
-        bool: pa.bool_(),
-        int: pa.int64(),
-        float: pa.float64(),
-        str: pa.large_string(),
-        datetime.date: pa.date32(),
-        datetime.datetime: pa.timestamp("us"),
-        object: pa.struct([]),
-    }
-
-
-def _alone(cells: Sequence[Any], types: dict[type | None, Any], kind: type) -> pa.Array | None:
-    """A fast path for cells of one kind; None if a cell needs more than 64 bits or has an unpaired surrogate."""
-    try:
-        child = pa.array(cells, types[kind], from_pandas=True)
-    except (OverflowError, UnicodeEncodeError, pa.ArrowException):
-        return None
-    codes = np.full(len(cells), list(types).index(kind), np.int8)
-    arrays = [child if each is kind else pa.array([], arrow) for each, arrow in types.items()]
-    return pa.UnionArray.from_dense(pa.array(codes), pa.array(np.arange(len(cells), dtype=np.int32)), arrays)
+def _union(codes: Any, offsets: Any, children: Mapping[type | None, pa.Array]) -> pa.Array:
+    return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), [*children.values()])
 
 
 def _kind_of(cell: Any) -> tuple[type | None, Any]:
@@ -300,8 +286,8 @@ def _kind_of(cell: Any) -> tuple[type | None, Any]:
 def _plain_kind(cell: Any) -> tuple[type | None, Any]:
     if isinstance(cell, np.datetime64):
         return _moment_of(cell)
-    if isinstance(cell, np.timedelta64):
-        return (None, None) if np.isnat(cell) else (object, {})
+    if isinstance(cell, np.timedelta64) and not np.isnat(cell):
+        return object, {}
     if isinstance(cell, np.generic):
         cell = cell.item()
     if is_missing(cell):
@@ -361,13 +347,20 @@ def _decimal_of(cell: decimal.Decimal) -> tuple[type, Any]:
 # ---------------------------------------------------------------------- types of cells
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is one of numbers."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def is_day(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is one of dates, with or without a time."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
 def require_plain_type(name: str, kind: pa.DataType) -> None:
     """Refuse a column of a public table whose cells are not single values: lists, structs, durations, bytes."""
-    types = pa.types
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    date = types.is_date(kind) or types.is_timestamp(kind)
-    if not (number or date or is_text(kind) or types.is_boolean(kind) or types.is_null(kind)):
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (is_number(kind) or is_day(kind) or is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         raise DataError(
             f"column {name!r}: cells of type {kind} are not supported; convert them to numbers, text, true/false or "
             "dates"
@@ -375,16 +368,14 @@ def require_plain_type(name: str, kind: pa.DataType) -> None:
 
 
 def replace_invalid_utf8(table: pa.Table) -> pa.Table:
-    """Replace text cells that are not valid UTF-8, each by its own bytes (`prade.data.read.cells.text_of_bytes`)."""
-    for index, name in enumerate(table.column_names):
-        cells = table.column(index)
+    """Replace text cells that are not valid UTF-8, each by its own bytes (`clean_text`)."""
+    for index, (name, cells) in enumerate(zip(table.column_names, table.columns, strict=True)):
         kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
         if is_text(kind):
             try:
                 cells.validate(full=True)
             except pa.ArrowInvalid:
-                texts = clean_text(cells.cast(kind))
-                table = table.set_column(index, name, texts.cast(kind))
+                table = table.set_column(index, name, clean_text(cells.cast(kind)).cast(kind))
     return table
 
 

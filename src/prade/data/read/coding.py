@@ -1,10 +1,9 @@
 """The codec: which of its column's values or bins each cell is; and persons' ids, read exactly.
 
-How cells are matched depends on the column's list of values, never on the cells. If the list contains numbers, cells
-are read as numbers (1, 1.0, "1" and "1.0" are the same); if it contains text, texts are compared; a list of true and
-false accepts these words, 1 and 0. Numeric columns read numbers, or dates if their edges are dates. A cell that does
-not match is coded by the column's policy. No error, warning or log message depends on a cell, and no code depends on
-another row's cell, so private rows may be coded.
+How cells are matched depends on the column's list of values, never on the cells. If it lists numbers, cells are read
+as numbers (1, 1.0, "1" and "1.0" are the same); if text, texts are compared; true and false accept these words, 1 and
+0. Numeric columns read numbers, or dates if their edges are dates. A cell that does not match is coded by the column's
+policy. No error, warning or log message depends on a cell, and no code on another row's cell: rows may be private.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ from prade.data.read.cells import (
     clean_text,
     decimal_texts,
     floats_of,
+    is_day,
+    is_number,
     is_text,
     microseconds,
     numbers_in,
@@ -38,9 +39,8 @@ from prade.data.read.cells import (
 def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     """The code of each cell, and whether the cell is in the domain (False if the column's policy gave the code).
 
-    With `refuse`, it is an error if the type of the cells cannot match the schema. Without it, such cells are values
-    outside the domain: where a type depends on the rows, as in files and frames, an error could reveal that somebody's
-    row was there.
+    With `refuse`, a type of cells that cannot match the schema is an error. Without it, such cells are outside the
+    domain: where a type depends on the rows, as in files, an error could reveal that somebody's row was there.
     """
     cells = plain_array(cells)
     if pa.types.is_union(cells.type):
@@ -58,7 +58,7 @@ def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     if misfit is not None:  # missing if empty, else the fallback
         empty = _empty(cells) if column.missing else np.zeros(len(cells), np.bool_)
         return np.where(empty, column.present, column.fallback).astype(np.int64), empty
-    return _code_dictionary(column, cells) if dictionary else _code_plain(column, cells)
+    return _code_plain(column, cells)
 
 
 def _code_union(column: Column, cells: Any) -> Coding:
@@ -72,19 +72,13 @@ def _code_union(column: Column, cells: Any) -> Coding:
     return codes, fits
 
 
-def _code_dictionary(column: Column, cells: Any) -> Coding:
-    """Code the distinct values, then look up each row's code."""
-    distinct = cells.dictionary
-    if is_text(distinct.type):
-        distinct = clean_text(distinct)
-    # One additional entry stands for empty cells.
-    distinct = pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])
-    codes, fits = _code_plain(column, distinct)
-    rows = cells.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
-    return codes[rows], fits[rows]
-
-
 def _code_plain(column: Column, cells: Any) -> Coding:
+    if pa.types.is_dictionary(cells.type):  # code the distinct values, then look up each row's code
+        distinct = clean_text(cells.dictionary) if is_text(cells.dictionary.type) else cells.dictionary
+        # One additional entry stands for empty cells.
+        codes, fits = _code_plain(column, pa.concat_arrays([distinct, pa.nulls(1, distinct.type)]))
+        rows = cells.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+        return codes[rows], fits[rows]
     codes, fits = column.domain.codes(cells, column.fallback)
     if column.missing:
         empty = _empty(cells)
@@ -107,12 +101,10 @@ def numbers_of(column: Column, cells: Any) -> NDArray[np.float64]:
 
 def _misfit(column: Column, kind: pa.DataType) -> str | None:
     """Why cells of this type cannot be coded, whatever their values are; None if they can."""
-    types = pa.types
-    if is_text(kind) or types.is_null(kind):
+    if is_text(kind) or pa.types.is_null(kind):
         return None
-    dates = types.is_date(kind) or types.is_timestamp(kind)
-    number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-    if not dates and not number:
+    dates = is_day(kind)
+    if not dates and not is_number(kind) and not pa.types.is_boolean(kind):
         return f"cells of type {kind} cannot be coded; convert them to numbers, text, true/false or dates"
     if column.value_type != "str" and dates != column.dates:
         return f"the schema has {'dates' if column.dates else 'numbers'}, but the table has the type {kind}; convert it"
