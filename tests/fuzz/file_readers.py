@@ -8,7 +8,6 @@ import json
 import random
 import tomllib
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ import tomli_w
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Schema
-from prade.data.declare.display import labelled
 from prade.data.declare.groups import Groups
 from prade.data.public.decode import Decoder
 from prade.data.public.joint import encode, outside
@@ -73,12 +71,6 @@ def _schema(path: Path) -> object:
 def schema_toml(world: World) -> Reader:
     texts = [SCHEMA.to_toml(), Schema([BORN, *SCHEMA.columns]).to_toml(), LABELLED.to_toml()]
     return _file(world, "schema TOML", "a.toml", _toml(texts), _schema)
-
-
-def codebook(world: World) -> Reader:
-    table = b"column,title,description,unit,value,label\nSEX,Sex,,,1,male\nAGE,Age,,years,,\nWORK,,,,missing,none\n"
-    mutate = partial(mutators.bytes_of, [table])
-    return _file(world, "codebook", "codebook.csv", mutate, lambda path: labelled(SCHEMA, path).schema.to_toml())
 
 
 def plan_toml(world: World) -> Reader:

@@ -6,7 +6,7 @@ from fuzz.world import Reader, World
 
 __all__ = ["ALL", "Reader", "World"]
 
-DOCUMENTS = (files.schema_toml, files.codebook, files.plan_toml, files.targets_toml, files.geojson)
+DOCUMENTS = (files.schema_toml, files.plan_toml, files.targets_toml, files.geojson)
 OF_A_RELEASE = (files.release, files.estimates)
 TABLES = (files.groups, files.public, files.infer, files.several_public, files.private_csv)
 ALL = (*DOCUMENTS, *OF_A_RELEASE, *TABLES, texts.query, texts.numbers, texts.command_line)

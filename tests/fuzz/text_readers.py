@@ -44,7 +44,7 @@ DIGITS = [*"0123456789.-+eE/_ ½٣", *words("nan inf 1/3 1e-9 0x e9999999"), "9"
 OPTIONS = words(
     """--epsilon --delta --rho --levels --groups --schema --public --weight --max-rows-per-person --person-id
     --dataset --no-tune --json -o --by --of --queries --pairs --seed --skip --bins --max-values --spreadsheet-safe
-    --labels --codebook
+    --labels
     schema.toml
     public.parquet places.csv release STATE PLACE STATE,PLACE AGE WEIGHT 1 0 -1 1/3 1e999 nan all ² out.toml out.csv
     none.csv . x"""
@@ -52,7 +52,6 @@ OPTIONS = words(
 OPTIONS += ["", "9" * 30, "AGE >= 65", "median(AGE)", "quantile(AGE, 2)", "histogram(SEX) where"]
 COMMANDS = [
     ["schema", "infer", "public.parquet", "-o", "out.toml"],
-    ["schema", "label", "schema.toml", "--codebook", "places.csv", "-o", "out.toml"],
     ["check", "public.parquet", "--schema", "schema.toml"],
     ["plan", "--schema", "schema.toml", "--public", "public.parquet", "--epsilon", "1", "--no-tune", "-o", "out.toml"],
     ["answer", "release", "AGE >= 65"],

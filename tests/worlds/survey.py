@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
+
 from prade import Column, Schema
+from prade.data.public.decode import Decoder
 
 STATE, PLACE = Column("STATE", "group"), Column("PLACE", "group")
 AGE = Column("AGE", "numeric", edges=[18, 40, 65])
@@ -14,3 +17,9 @@ PERHAPS_WORK = replace(WORK, missing=True)
 SCHEMA = Schema([STATE, PLACE, AGE, SEX, WORK])
 THREE_PLACES = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
 FIVE_PLACES = {"STATE": [1, 1, 1, 2, 2], "PLACE": ["p", "q", "r", "p", "s"]}
+
+
+def plain_decoder(schema: Schema) -> Decoder:
+    """A decoder without public values: listed values as the schema lists them, numbers uniform within their bin."""
+    types = {column.name: column.domain.natural_type() for column in schema if not column.groups}
+    return Decoder.fit(schema, pa.table({name: pa.array([], kind) for name, kind in types.items()}))

@@ -19,7 +19,6 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.execution import Execution
-from prade.data.declare.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.cell_counts import interval, sum_variances
 from prade.estimating.levels.estimates import shared_estimates
@@ -157,7 +156,7 @@ def _whole(estimates: Estimates) -> View:
 def _view(estimates: Estimates, level: int) -> View:
     grouping = estimates.plan.groupings[level]
     number = estimates.plan.groupings[-1].above(grouping)
-    name, labels = estimates.plan.levels[level].name, group_texts(estimates.plan.schema, grouping)
+    name, labels = estimates.plan.levels[level].name, grouping.labels(estimates.plan.schema)
     rows = _rows_of(estimates, number, len(grouping))
     return View(name, grouping.by, labels, number, estimates.answers[level], *rows, {})
 

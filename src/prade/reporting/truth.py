@@ -33,7 +33,6 @@ from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.core.execution import Execution
 from prade.core.files import found_files, paths_of
-from prade.data.declare.display import group_texts
 from prade.data.public.joint import Coded, encode
 from prade.data.read.csv import format_of
 from prade.data.read.tables import read_table, table_columns
@@ -123,7 +122,7 @@ def truth_data(estimates: Estimates, truth: Truth, execution: Execution = Execut
     synthetic = Side.of(schema, kept_rows(estimates.release))
     metrics = all_metrics(truth.true, synthetic, Side(public.prior, numbers))
     execution.tell("metrics", 2, 2)
-    labels = group_texts(schema, estimates.plan.groupings[-1])
+    labels = estimates.plan.groupings[-1].labels(schema)
     last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
     compared = truth.public
     return {

@@ -16,7 +16,6 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.execution import Execution
-from prade.data.declare.display import group_texts
 from prade.data.declare.groups import RecurringGroups
 from prade.data.public.joint import Joint
 from prade.estimating.levels.cell_counts import interval, sum_variances
@@ -77,7 +76,7 @@ class CloserLook:
             return f"public rows drawn at random, group {group + 1}"
         if not groups.names:
             return f"public group {stand_in + 1}, in place of the whole table"
-        label = group_texts(self.schema, groups.level(groups.names))[group]
+        label = groups.level(groups.names).labels(self.schema)[group]
         return f"half of {label}" if kind == "recurring groups" else label
 
     def at(self, plan: Plan) -> dict[str, Any]:

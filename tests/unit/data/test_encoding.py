@@ -16,6 +16,7 @@ from prade.data.declare.schema import Column, Schema
 from prade.data.public.decode import Decoder
 from prade.data.public.joint import Coded, encode, outside, read_table
 from prade.data.read.tables import write_table
+from worlds.survey import plain_decoder
 
 
 def codes_of(column: Column, cells: Any) -> list[int]:
@@ -300,14 +301,14 @@ def test_without_public_values_uniform_within_the_bin_and_its_bounds():
     )
     rows = 20_000
     for code, low, high in ((0, 0, 17), (1, 18, 64), (2, 65, 99)):
-        drawn = Decoder.plain(schema).decode(Coded(schema, {"X": np.full(rows, code)}), seed=3)["X"].to_numpy()
+        drawn = plain_decoder(schema).decode(Coded(schema, {"X": np.full(rows, code)}), seed=3)["X"].to_numpy()
         assert (drawn.min(), drawn.max()) == (low, high)
         assert np.bincount(drawn)[low:].min() > 0.5 * rows / (high - low + 1)
     for code, low, high in ((0, 0.0, 0.5), (1, 0.5, 1.0), (2, 1.0, 4.0)):
-        drawn = Decoder.plain(schema).decode(Coded(schema, {"Y": np.full(rows, code)}), seed=3)["Y"].to_numpy()
+        drawn = plain_decoder(schema).decode(Coded(schema, {"Y": np.full(rows, code)}), seed=3)["Y"].to_numpy()
         assert low <= drawn.min() < drawn.max() <= high
         assert abs(drawn.mean() - (low + high) / 2) < 5 * (high - low) / np.sqrt(12 * rows)
-    assert Decoder.plain(schema).decode(Coded(schema, {"Z": [0, 1]}), seed=3)["Z"].to_pylist() == [9, 10]  # type: ignore[dict-item]
+    assert plain_decoder(schema).decode(Coded(schema, {"Z": [0, 1]}), seed=3)["Z"].to_pylist() == [9, 10]  # type: ignore[dict-item]
 
 
 def test_what_is_drawn_fits_the_schema_and_is_written_as_the_public_table_writes_it():
@@ -337,9 +338,9 @@ def test_what_the_decoder_does_not_know():
         Decoder.fit(schema, {"X": [1]})
     coded = Coded(schema, {"X": np.array([1])})
     with pytest.raises(DataError, match="like is 'spark'"):
-        Decoder.plain(schema).decode(coded, seed=0, like="spark")  # type: ignore[arg-type]
+        plain_decoder(schema).decode(coded, seed=0, like="spark")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="'X' was not in the public table"):
-        Decoder.plain(schema.select(["C"])).decode(coded, seed=0)
+        plain_decoder(schema.select(["C"])).decode(coded, seed=0)
 
 
 def test_acs(shared_data):

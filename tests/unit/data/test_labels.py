@@ -1,4 +1,4 @@
-"""Titles, units and labels: what a column accepts, files, texts for readers, and codebooks."""
+"""Titles, units and labels: what a column accepts, files, and texts for readers."""
 
 import copy
 import datetime
@@ -7,12 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from prade.core.errors import DataError, SchemaError
-from prade.data.declare.display import group_texts, labelled
+from prade.core.errors import SchemaError
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Column, Schema
 from prade.data.public.joint import encode
-from prade.data.read.csv import CsvFile
 
 RACE = Column("RACE", "categorical", values=(1, 2), missing=True, labels={1: "white", 2: "Black", None: "not asked"})
 WAGE = Column("WAGE", "numeric", edges=(1, 5), missing=True, title="Wages", unit="dollars", labels={None: "no job"})
@@ -113,100 +111,6 @@ def test_groups_are_named_by_their_labels_and_titles():
     state = Column("STATE", "group", labels={17: "Illinois", 39: "Ohio"})
     place = Column("PLACE", "group", title="Place", labels={"a": "Springfield", "b": "Springfield"})
     groups = Groups.of({"STATE": [17, 17, 39], "PLACE": ["a", "b", "c"], "YEAR": [1, 1, 1]})
-    texts = group_texts(Schema([state, place]), groups.level(["STATE", "PLACE", "YEAR"]))
+    texts = groups.level(["STATE", "PLACE", "YEAR"]).labels(Schema([state, place]))
     assert texts == ["Illinois, Springfield (a), YEAR 1", "Illinois, Springfield (b), YEAR 1", "Ohio, Place c, YEAR 1"]
-    assert group_texts(Schema([state]), groups.level([])) == ["all"]
-
-
-# ---------------------------------------------------------------- codebooks
-
-SCHEMA = Schema(
-    [
-        Column("STATE", "group"),
-        Column("SEX", "categorical", values=(1, 2)),
-        Column("SCHL", "categorical", values=(1, 2, 24), missing=True, title="School", labels={2: "before"}),
-        Column("TEN", "categorical", values=("own", "rent")),
-        Column("DIS", "categorical", values=(False, True)),
-        Column("WAGP", "numeric", edges=(1, 1000), missing=True),
-        Column("AGEP", "numeric", edges=(18, 65)),
-    ],
-    linked=[["WAGP", "AGEP"]],
-)
-
-TABLE = """column,title,description,unit,value,label
-STATE,State,,,17,Illinois
-SEX,Sex,as  registered,,,
-SEX,,,,1,male
-SEX,,,,02,female
-
-SCHL,,,,24," doctorate, or
- similar "
-SCHL,,,,missing,too young
-SCHL,,,,7,nothing
-TEN,,,,own,owned
-DIS,,,,TRUE,disabled
-WAGP,Wages,,US dollars a year,missing,no job
-WAGP,,,,0,none
-OTHER,Something else,,,1,one
-"""
-
-
-@pytest.fixture
-def codebook(tmp_path):
-    def of(text):
-        path = tmp_path / "codebook.csv"
-        path.write_text(text, encoding="utf-8")
-        return labelled(SCHEMA, path)
-
-    return of
-
-
-def test_a_table_gives_words_and_labels_and_names_what_was_not_used(codebook):
-    result = codebook(TABLE)
-    schema = result.schema
-    assert (schema["SEX"].title, schema["SEX"].description) == ("Sex", "as registered")
-    assert (schema["WAGP"].title, schema["WAGP"].unit) == ("Wages", "US dollars a year")
-    assert {name: schema[name].labels for name in ("STATE", "SEX", "TEN", "DIS", "WAGP")} == {
-        "STATE": {"17": "Illinois"},
-        "SEX": {"1": "male", "2": "female"},
-        "TEN": {"own": "owned"},
-        "DIS": {"true": "disabled"},
-        "WAGP": {"missing": "no job"},
-    }
-    assert schema["SCHL"].labels == {"2": "before", "24": "doctorate, or similar", "missing": "too young"}
-    assert schema["SCHL"].title == "School"  # the codebook has none
-    assert codebook("column,title\nSCHL,Education\n").schema["SCHL"].title == "Education"
-    repeated = "SEX,Sex,1,male\nSEX,Sex,2,female\nSEX,Sex,01,male\nELSE,a,,\nELSE,b,,\n"  # no contradictions
-    assert codebook(f"column,title,value,label\n{repeated}").values == 2
-    assert (schema, schema.linked) == (SCHEMA, SCHEMA.linked)
-    used = ("STATE", "SEX", "SCHL", "TEN", "DIS", "WAGP")
-    assert result[1:] == (used, 8, ("AGEP",), ("OTHER",), {"SCHL": ("7",), "WAGP": ("0",)})
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("column,title\nSEX,Sex\nSEX,Gender\n", "column 'SEX' has two texts for the title: 'Sex' and 'Gender'"),
-        ("column,value,label\nSEX,1,male\nSEX,01,man\n", "for the label of 01: 'male' and 'man'"),
-        ("", "is empty"),
-        ("column,lable\nSEX,x\n", "the header is column, lable; .*did you mean 'label'"),
-        ("column,label,value\nSEX,male,\n", "row 1 needs a column, and for a label a value"),
-        ("column,title\nSEX,Sex, that is\n", "is not a well-formed csv"),
-        ('column,title\nSEX,"Sex\x07"\n', "without control characters"),
-    ],
-)
-def test_a_file_that_is_not_a_codebook_is_refused_with_its_name(codebook, text, message):
-    with pytest.raises((DataError, SchemaError), match=message) as refused:
-        codebook(text)
-    assert "codebook.csv" in str(refused.value)
-
-
-def test_other_encodings_and_delimiters_are_declared(tmp_path):
-    path = tmp_path / "codebook.csv"
-    path.write_text("column;value;label\nTEN;own;propriété\n", encoding="latin-1")
-    with pytest.raises(DataError, match="is not text in the encoding utf-8: line 2"):
-        labelled(SCHEMA, CsvFile(path, delimiter=";"))
-    labels = labelled(SCHEMA, CsvFile(path, encoding="latin-1", delimiter=";")).schema["TEN"].labels
-    assert labels == {"own": "propriété"}
-    with pytest.raises(DataError, match="there is no file"):
-        labelled(SCHEMA, tmp_path / "none.csv")
+    assert groups.level([]).labels(Schema([state])) == ["all"]

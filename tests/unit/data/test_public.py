@@ -79,7 +79,7 @@ def test_rows_and_groups_survive_a_file_to_the_last_bit(tmp_path, seed):
         assert np.array_equal(one.of_group, other.of_group)
 
 
-def test_a_damaged_file_and_one_of_a_version_before_0_9_are_refused(tmp_path):
+def test_a_damaged_file_is_refused(tmp_path):
     path = tmp_path / "support.parquet"
     table, header = Public.of(SCHEMA, TABLE, ["STATE"]).as_table()
     for damaged in (table.slice(0, 0), table.set_column(0, table.column_names[0], pa.array(["x"] * 5))):
@@ -90,9 +90,6 @@ def test_a_damaged_file_and_one_of_a_version_before_0_9_are_refused(tmp_path):
         write_with_header(table, {**header, **changed}, path)
         with pytest.raises(DataError, match="does not contain saved public rows"):
             Public.load(path)
-    write_with_header(table, {**header, "format": 1}, path)
-    with pytest.raises(DataError, match=r"written by a version of prade before 0\.9; run `prade estimate` again"):
-        Public.load(path)
 
 
 def test_numbers_beside_a_text_for_missing_keep_their_type(tmp_path):

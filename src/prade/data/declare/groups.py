@@ -34,9 +34,24 @@ class Grouping:
     def __len__(self) -> int:
         return len(self.values)
 
-    def labels(self) -> list[str]:
-        """One readable text per group; "all" for the whole table."""
-        texts = [[f"{name} {value}" for name, value in zip(self.by, row, strict=True)] for row in self.values]
+    def labels(self, schema: Any = ()) -> list[str]:
+        """One readable text per group; "all" for the whole table. With a schema, its titles and labels are used.
+
+        >>> from prade import Column, Schema
+        >>> schema = Schema([Column("STATE", "group", labels={"17": "Illinois"}), Column("PUMA", "group")])
+        >>> Groups.of({"STATE": [17, 39], "PUMA": [100, 100]}).level(["STATE", "PUMA"]).labels(schema)
+        ['Illinois, PUMA 100', 'STATE 39, PUMA 100']
+        """
+        texts: list[list[str]] = [[] for _ in self.values]
+        for name, values in zip(self.by, zip(*self.values, strict=True), strict=True):
+            text_of = {value: f"{name} {value}" for value in values}
+            if name in schema:
+                column = Column(name, "group", values=tuple(text_of)).labelled_like(schema[name])
+                for value, shown in zip(column.values, column.display_texts(), strict=True):
+                    labelled = column.label_of(value) is not None
+                    text_of[value] = shown if labelled else f"{column.title or name} {shown}"
+            for group, value in enumerate(values):
+                texts[group].append(text_of[value])
         return [", ".join(each) or "all" for each in texts]
 
     def above(self, coarser: Grouping) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ public table has no value in a bin, numbers are drawn uniformly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -36,17 +36,15 @@ class Menu:
 
     `values` are sorted by code; those of code c are at starts[c] : starts[c + 1], with the cumulative sum of their
     frequencies (or weights). `codes` are those of the public rows, and `of_row` is where each row's value is among
-    `values`, -1 for a row without a value of the domain; both are empty if no public rows made the menu.
+    `values`, -1 for a row without a value of the domain.
     """
 
     column: Column
     values: Any  # pyarrow array, without dictionary encoding
     starts: Ints
     cumulative: Floats
-    codes: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.uint8))
-    of_row: NDArray[Any] = field(
-        default_factory=lambda: np.zeros(0, np.int8)
-    )  # one for each row: as narrow as possible
+    codes: NDArray[Any]
+    of_row: NDArray[Any]  # signed integers, as narrow as possible: there is one for each public row
 
     def draw(self, codes: NDArray[Any], chances: Chances, donor: Ints | None = None) -> Any:
         """One value for each code: that of the row's donor, or where it has none, one drawn from those of the code."""
@@ -56,7 +54,7 @@ class Menu:
         values, index = self.values, self.starts[codes]
         if self.column.numeric:
             index = np.full(len(codes), NONE)
-            if donor is not None and len(self.of_row):
+            if donor is not None:
                 index = np.where(donor == NONE, NONE, self.of_row[donor].astype(np.int64))
             alone = np.flatnonzero((index == NONE) & ~missing)
             first, stop = self.starts[codes[alone]], self.starts[codes[alone] + 1]
@@ -94,15 +92,6 @@ class Menu:
 # ---------------------------------------------------------------------- menus
 
 
-def menu_of_schema(column: Column) -> Menu:
-    """The values as the schema lists them; of a numeric column none."""
-    if column.numeric:
-        starts = np.zeros(column.present + 1, dtype=np.int64)
-        return Menu(column, pa.array([], column.domain.natural_type()), starts, np.zeros(0))
-    places = np.arange(column.present + 1)
-    return Menu(column, pa.array(column.values), places, places[1:].astype(np.float64))
-
-
 def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
     """The values as the public table writes them, with the rows that have them; rows of weight 0 are left out."""
     seen = one_piece(plain_cells(cells)).dictionary_encode()
@@ -125,27 +114,26 @@ def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
         place[order] = np.arange(len(order))
         return Menu(column, menu, starts, np.cumsum(counts[order]), codes_of_rows, place[rows])
     of_row = np.where(usable, codes, NONE).astype(_signed(column.size))[rows]
-    return replace(_listed_menu(column, menu, codes[order]), codes=codes_of_rows, of_row=of_row)
+    places = np.arange(column.present + 1)
+    written = _as_written(column, pa.array(column.values), menu, codes[order])
+    return Menu(column, written, places, places[1:].astype(np.float64), codes_of_rows, of_row)
 
 
 def _signed(size: int) -> np.dtype[Any]:
     return np.min_scalar_type(-max(size, 1))
 
 
-def _listed_menu(column: Column, values: Any, codes: Ints) -> Menu:
+def _as_written(column: Column, listed: Any, values: Any, codes: Ints) -> Any:
     """One value per code: as the public table writes it ("06" for 6), or as the schema lists it if it is not there."""
-    as_listed = menu_of_schema(column)
     try:
-        written = as_listed.values.cast(values.type)
+        written = listed.cast(values.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return as_listed  # the table's type cannot hold the listed values
+        return listed  # the table's type cannot hold the listed values
     in_public, first = np.unique(codes, return_index=True)
     index = np.arange(column.present) + len(values)
     index[in_public] = first
     menu = pa.concat_arrays([values, written]).take(pa.array(index))
-    if not np.array_equal(code_cells(column, menu)[0], np.arange(column.present)):
-        return as_listed
-    return replace(as_listed, values=menu)
+    return menu if np.array_equal(code_cells(column, menu)[0], np.arange(column.present)) else listed
 
 
 # ---------------------------------------------------------------------- copies
@@ -207,7 +195,7 @@ def _ranks(menu: Menu) -> tuple[Floats, Ints]:
 
 
 class Decoder:
-    """Turns codes into a table; made by `Decoder.fit` from a public table or by `Decoder.plain` from a schema alone.
+    """Turns codes into a table; made by `Decoder.fit` from a public table.
 
     >>> from prade import Column, Schema
     >>> from prade.data.public.joint import encode
@@ -227,7 +215,7 @@ class Decoder:
 
     @classmethod
     def fit(cls, schema: Schema, public: Any, *, weight: str | None = None) -> Decoder:
-        """Learn the values of each bin, the types and the column order from a public table, with a column of weights."""
+        """Learn values, types and the order of columns from a public table; `weight` names its column of weights."""
         table = public if isinstance(public, Columns) else read_table(public)
         weights = np.ones(table.num_rows) if weight is None else row_weights(table, weight)
         without_values = {name for name in schema.groups if not schema[name].values}
@@ -238,12 +226,6 @@ class Decoder:
         codes = {menu.column.name: menu.codes for menu in menus}
         donors = Donors(schema, codes, weights[weights > 0]) if weights.any() else None
         return cls(schema, menus, DeclaredTypes.of(public, table), donors)
-
-    @classmethod
-    def plain(cls, schema: Schema) -> Decoder:
-        """A decoder without public values: listed values as the schema lists them, numbers uniform within their bin."""
-        columns = [column for column in schema.columns if not column.groups or column.values]
-        return cls(schema, [menu_of_schema(column) for column in columns], DeclaredTypes())
 
     def decode(self, coded: Joint, *, seed: int | Chances, like: Like = "pyarrow", drawn: Ints | None = None) -> Frame:
         """The rows of `coded` as a table; the same seed gives the same table.
