@@ -255,9 +255,3 @@ def test_blocks_share_a_namespace_and_a_folder_and_rehearsals_are_short(
     assert [block.shown for block in blocks(text)] == [None, "2\n", None, None, None]
     text = "```bash\nprade plan --effort 20 -o a\n```\n```python\nprade.plan(task, effort=5)\n```\n"
     assert [block.code for block in blocks(text)] == ["prade plan --effort 0 -o a\n", "prade.plan(task, effort=0)\n"]
-
-
-def test_names_that_do_not_exist_are_noticed() -> None:
-    assert found("prade.data.public.joint.Prior.from_table")
-    assert not found("prade.data.public.joint.Posterior")
-    assert not found("prade.nowhere.Prior")

@@ -1,6 +1,6 @@
 """Pages, messages and comments keep to plain English: idioms that were removed do not come back.
 
-An idiom is a regular expression, what to write instead, and an example. `docs/glossary.md` decides the words. Pages and
+An idiom is a regular expression, and what to write instead. `docs/glossary.md` decides the words. Pages and
 every room of the source are held to all of them.
 """
 
@@ -27,39 +27,23 @@ THINGS = "group|part|person|cell|row|column|level|bundle|sweep|place|household|q
 TABLES = "rows?|groups?|tables?|halves|years?|states?|places?|ones"
 
 
-IDIOMS = [  # pattern, what to write instead, an example
-    (rf"\b({AMOUNTS}) an? ({THINGS})\b", "counts per group", "8 parts, 71 counts a\ngroup"),
-    (
-        r"(?<!there )\bis no (?!longer|more|less|worse|better|larger|smaller|further)\w+",
-        "is not a number",
-        "the epsilon is no number",
-    ),
-    (r"\bso many\b", "that many", "at most so many rows"),
-    (
-        r"\bas (they are|it is)\b(?! \w+e[dn]\b)",
-        "the raw answers; the public baseline; unchanged",
-        "the noisy answers as they are",
-    ),
-    (r"\bin earnest\b", "in the real run", "the groups in earnest"),
-    (r"\bby heart\b", "from memory", "learnt by heart"),
-    (
-        rf"\b({TABLES}) (play|plays|played|playing)\b",
-        "stand in for; stand-ins",
-        "one half of each group's rows played this year's",
-    ),
-    (
-        r"\bof which (a|one|each) row\b",
-        "such that each row satisfies at most one of them",
-        "queries of which one row satisfies one",
-    ),
-    (r"\basked of (whom|which)\b", "measured at which level", "what is asked of whom"),
-    (r"\bbut for\b", "except; apart from", "all but for the last"),
-    (r"\bfor nothing\b", "at no cost", "the next run completes it for nothing"),
-    (r"\bwhoever\b", "anyone who; the person who", "Whoever has more is protected less"),
-    (r"\bshall\b", "must; should", "what can fail shall fail here"),
-    (r"\byours to\b", "your responsibility; you choose", "the view is yours to see to"),
-    (r"\b(an?|the|every|each|public|private) tables? says?\b", "a table shows", "what the public table says"),
-    (r"\ball else\b", "everything else", "all else is derived"),
+IDIOMS = [  # pattern, what to write instead
+    (rf"\b({AMOUNTS}) an? ({THINGS})\b", "counts per group"),
+    (r"(?<!there )\bis no (?!longer|more|less|worse|better|larger|smaller|further)\w+", "is not a number"),
+    (r"\bso many\b", "that many"),
+    (r"\bas (they are|it is)\b(?! \w+e[dn]\b)", "the raw answers; the public baseline; unchanged"),
+    (r"\bin earnest\b", "in the real run"),
+    (r"\bby heart\b", "from memory"),
+    (rf"\b({TABLES}) (play|plays|played|playing)\b", "stand in for; stand-ins"),
+    (r"\bof which (a|one|each) row\b", "such that each row satisfies at most one of them"),
+    (r"\basked of (whom|which)\b", "measured at which level"),
+    (r"\bbut for\b", "except; apart from"),
+    (r"\bfor nothing\b", "at no cost"),
+    (r"\bwhoever\b", "anyone who; the person who"),
+    (r"\bshall\b", "must; should"),
+    (r"\byours to\b", "your responsibility; you choose"),
+    (r"\b(an?|the|every|each|public|private) tables? says?\b", "a table shows"),
+    (r"\ball else\b", "everything else"),
 ]
 
 
@@ -85,7 +69,7 @@ def idioms(texts: Iterable[str]) -> list[str]:
     return [
         f"...{line[max(match.start() - 30, 0) : match.end() + 30]}...: write {instead!r}"
         for line in lines
-        for pattern, instead, _ in IDIOMS
+        for pattern, instead in IDIOMS
         for match in re.finditer(pattern, line, re.IGNORECASE)
     ]
 
@@ -102,15 +86,10 @@ def test_the_source_is_written_in_plain_english(room: str) -> None:
     assert idioms(text for file in files for text in written(file)) == []
 
 
-@pytest.mark.parametrize(("pattern", "instead", "example"), IDIOMS)
-def test_idioms_are_noticed(pattern: str, instead: str, example: str) -> None:
-    (line,) = idioms([example])
-    assert line.endswith(f"write {instead!r}")
-
-
-def test_usual_english_and_code_are_not(tmp_path: Path) -> None:
+def test_idioms_are_noticed_and_usual_english_and_code_are_not(tmp_path: Path) -> None:
     usual = ["there is no such file", "is no longer", "a row per person", "as many as it is estimated to have"]
     assert idioms(usual) == []
+    assert len(idioms(["8 parts, 71 counts a\ngroup", "the epsilon is no number", "what the public table says"])) == 3
     file = tmp_path / "module.py"
     file.write_text('shall = 1  # it shall\nmessage = f"so many {1}"\n', encoding="utf-8")
     assert len(idioms(written(file))) == 2

@@ -10,7 +10,6 @@ import pytest
 from compare import asking, comparison, peers, systems
 from compare.asking import STEPS_PER_ROW, Table, dependence, gain, misfit
 from compare.gem import GEMPub
-from compare.jam import Jam
 from compare.methods import MWEM, Histogram, PrivBayes
 from compare.rehearsal import low_marginals
 from compare.systems import Task
@@ -24,30 +23,6 @@ SCHEMA = Schema.from_mbi({"a": 20, "b": 20, "c": 3})
 LOW = low_marginals(SCHEMA)
 
 
-class FullTable:
-    """A model of a domain that is small enough for a table of all cells, fitted by raking."""
-
-    def __init__(self) -> None:
-        self.cells, self.total, self.fits = Prior.uniform(SCHEMA), 0.0, 0
-        self.weights = self.cells.weights
-
-    def fit(self, known, total) -> None:
-        self.total, self.fits = total, self.fits + 1
-        self.weights = self.cells.weights
-        for _ in range(50):
-            for part, counts in known:
-                cell = part.cells(SCHEMA, self.cells.codes)
-                have = np.bincount(cell, self.weights, part.n_cells)
-                want = np.maximum(counts, 1e-9) / np.maximum(counts, 1e-9).sum()
-                self.weights = self.weights * (want / np.maximum(have, 1e-12))[cell]
-
-    def counts(self, part) -> np.ndarray:
-        return self.total * np.bincount(part.cells(SCHEMA, self.cells.codes), self.weights, part.n_cells)
-
-    def megabytes(self, parts) -> float:
-        return float(sum(part.n_cells for part in parts))
-
-
 def people(rows: int, seed: int, strength: float, share: float) -> dict[str, np.ndarray]:
     """b follows a with this probability; c is 0 with this share."""
     generator = np.random.default_rng(seed)
@@ -58,14 +33,6 @@ def people(rows: int, seed: int, strength: float, share: float) -> dict[str, np.
 
 def table_of(rows, epsilon, unit=None) -> Table:
     return Table(pa.table(rows), SCHEMA, unit or Unit(1), epsilon)
-
-
-def asked(private, prior, epsilon, **settings):
-    """One run of JAM-PGM: the model, the number of rows, what was taken, and the table with what it was asked."""
-    model, table = FullTable(), table_of(private, epsilon)
-    total, taken = Jam(LOW, **settings).ask(prior, table, model)
-    assert sum(cost for _, cost, _ in table.record) + table.left == Fraction(epsilon)
-    return model, total, taken, table
 
 
 # ---------------------------------------------------------------------- scores
@@ -149,24 +116,6 @@ def test_a_method_comes_near_the_truth_and_spends_all_it_has(method):
     assert off(found) < off(prior) / 2
     assert total == pytest.approx(5000, abs=1)
     assert (table.left, sum(cost for _, cost, _ in table.record)) == (0, 10**6)
-
-
-# ---------------------------------------------------------------------- JAM-PGM
-
-
-def test_jam_pays_for_choices_and_answers_and_keeps_what_public_tables_save():
-    private, prior = people(300, 2, 0.5, 0.5), Prior.from_joint(Coded(SCHEMA, people(5000, 3, 0.5, 0.5)))
-    _, _, taken, table = asked(private, prior, "1/2", rounds=4, most_megabytes=1e9)
-    rest = Fraction(1, 2) * Fraction("0.95")
-    rounds = iter(table.record[1:])
-    for turn, name in enumerate(taken):  # each round has its part of what the rounds before it have left
-        share = rest / (4 - turn)
-        assert next(rounds)[1:] == (share / 5, 2 * len(LOW))
-        rest -= share / 5
-        if not name.endswith("(public)"):
-            assert next(rounds)[1:] == (share * 4 / 5, 1)
-            rest -= share * 4 / 5
-    assert rest == table.left
 
 
 # ---------------------------------------------------------------------- one model per place

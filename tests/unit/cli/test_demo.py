@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Ledger, Release
+from prade import Ledger, Release
 from prade.cli import main as cli
 from prade.cli.demo import EPSILON
-from worlds.same_release import content, fixed_noise
+from worlds.same_release import fixed_noise
 
 cli.every_command()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def fixed():
-    """One demonstration, which takes long, for all tests: also for the one that makes its release once more."""
+    """One demonstration, which takes long, for all tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prade.measuring.run.add_noise", fixed_noise)
         yield
@@ -82,20 +82,6 @@ def test_a_second_run_spends_nothing_and_says_the_same(finished):
     assert errors(again) == errors(said)
     assert len(Ledger(folder / "prade.ledger").entries("census")) == 2
     assert not Path(os.environ["PRADE_LEDGER"]).exists()  # the user's own ledger is left alone
-
-
-def test_synthesize_makes_the_same_release(finished):
-    """One pipeline, as in `test_pipeline.py`. The last test of the one demonstration, because it spends."""
-    folder, _ = finished
-    plan, ledger = Release.load(folder / "release").plan, folder / "prade.ledger"
-    Ledger(ledger).raise_cap("census", Budget.pure(12), "the same once more")
-    run(
-        *("synthesize", folder / "private.parquet", "--schema", folder / "schema.toml"),
-        *("--public", folder / "public.parquet", "--groups", folder / "places.csv", "--levels", "STATE,PLACE"),
-        *("--epsilon", EPSILON, "--max-rows-per-person", plan.unit.max_rows, "--person-id", "PERSON"),
-        *("--dataset", "census", *LITTLE, "-o", folder / "again", "--ledger", ledger, "--again"),
-    )
-    assert content(folder / "again") == content(folder / "release")
 
 
 def test_it_stops_where_a_command_fails(tmp_path):

@@ -194,24 +194,6 @@ def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path, cust
     assert len(Ledger(custodian).entries("private")) == 1
 
 
-def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path, custodian):
-    """Otherwise a plan tuned anew could be paid for beside the one that was."""
-    enter(2)
-    content = bytearray((files / "private.parquet").read_bytes())
-    content[4:200] = bytes(196)  # of its first column; the names of the columns stand at the end
-    (tmp_path / "damaged.parquet").write_bytes(content)
-    said = call("synthesize", tmp_path / "damaged.parquet", *planning(files), "-o", tmp_path / "r", code=1).stderr
-    assert "failed in the engine" in said
-    assert "was reserved in" in said
-    (entry,) = Ledger(custodian).entries("private")
-    assert (entry.state, entry.failures[0].stage) == ("failed", "count")
-    kept = (tmp_path / "r.plan.toml").read_bytes()
-    call("synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r")
-    assert (tmp_path / "r.plan.toml").read_bytes() == kept
-    assert Plan.load(tmp_path / "r" / "plan.toml") == Plan.load(tmp_path / "r.plan.toml")
-    assert [each.state for each in Ledger(custodian).entries("private")] == ["committed"]
-
-
 # ---------------------------------------------------------------- what it says
 
 
@@ -320,16 +302,6 @@ def test_the_private_file_is_not_a_public_one(files, tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_plan_is_paid_for_twice_only_when_told(files, plan_file, tmp_path):
-    arguments = ["measure", plan_file, files / "private.parquet", "--ledger", tmp_path / "l", "-o"]
-    enter(4, "--ledger", tmp_path / "l")
-    call(*arguments, tmp_path / "one")
-    said = complaint(*arguments, tmp_path / "two", code=cli.TOO_MUCH)
-    assert "once more, add --again" in said
-    call(*arguments, tmp_path / "two", "--again")
-    assert Ledger(tmp_path / "l").remaining("private") == Budget.pure(0)
-
-
 def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_path):
     """There is no folder, and nothing is spent."""
     enter(2)
@@ -419,9 +391,6 @@ def test_a_table_without_people_is_wondered_at(files, plan_file, tmp_path):
     assert "All groups look empty" in said  # noise is beyond its four standard deviations once in 20,000 runs
     given = ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "full", "--again"]
     assert "look empty" not in call(*given).stderr
-
-
-# ---------------------------------------------------------------- the public files that a plan remembers
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ def situation(*levels, **changes):
 
 PAIRED = Level("PLACE", [Ask(tables("AGE", "SEX", "WORK"), 1), Ask(tables(("AGE", "SEX")), 1)])
 LEVELS = [Level("STATE", ()), PAIRED]
-BY_STATE = situation(Level("STATE", tables("SEX", "WORK")), Level("PLACE", tables("AGE")))
 OBEYED = [Rule("AGE < 18 -> WORK == 'none'")]
 PRIVATE = [Rule("AGE < 18 -> WORK == 'none'", source="private")]
 TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "rows")]

@@ -85,15 +85,6 @@ def test_everybody_as_one_group_and_other_budgets(few, budget):
     assert ONE_TABLE in found.plan.advice
 
 
-def test_within_epsilon_and_delta_the_first_search_is_that_of_pure_epsilon(few):
-    alone, approx = tuned_for(few, 5, effort=0.5), tuned_for(few, Budget.approx(5, "1e-9"), effort=0.5)
-    pure = [(trial.what, trial.error) for trial in alone.trials]
-    first = [(trial.what.removesuffix(", Laplace noise"), trial.error) for trial in approx.trials]
-    assert first[: len(pure)] == pure
-    assert first[len(pure)][0] == "all one-way tables"
-    assert approx.expected.error < alone.expected.error + alone.expected.spread
-
-
 @pytest.mark.parametrize(("epsilon", "columns", "left"), [(2, 2, 0.9), (20, 4, 0.1)], ids=["pairs", "all columns"])
 def test_a_large_table_is_asked_all_tables_of_several_columns_and_they_pay(data, epsilon, columns, left):
     """One table of some thousand rows at a large budget: what is smoothed cannot be worth as much.
