@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Column, Schema
+from prade import Column
 from prade.core.errors import DataError
-from prade.data.public.joint import encode
 from prade.measuring.source import open_source
 from prade.privacy.protection import Unit
-from prade.queries.parts import Cells, Marginal, Predicate
+from prade.queries.parts import Predicate
 from prade.queries.query import parse
+from worlds.all_types import by_numpy, parts, rows_kept, schema, table
 from worlds.counting import count, counted, duckdb_file
 
 DAY = datetime.date
@@ -29,101 +29,45 @@ def test_whole_numbers_beyond_doubles_are_told_apart_in_a_database(tmp_path):
             counted(table, column)
 
 
-def people(rows=2000, seed=7):
-    generator = np.random.default_rng(seed)
-    table = pa.table(
-        {
-            "AGE": generator.integers(0, 100, rows),
-            "SEX": pa.array(generator.choice(["f", "m", None], rows).tolist()),
-            "INCOME": generator.lognormal(10, 1, rows),
-            "STATE": generator.choice(["36", "42", "99"], rows),
-            "TOWN": generator.integers(0, 6, rows).astype(float),
-            "ID": generator.integers(0, rows // 4, rows),
-        }
-    )
-    schema = Schema(
-        [
-            Column("AGE", "numeric", edges=(5, 18, 65), integer=True),
-            Column("SEX", "categorical", values=("f", "m"), missing=True),
-            Column("INCOME", "numeric", edges=(1e4, 3e4)),
-            Column("STATE", "group"),
-            Column("TOWN", "group"),
-        ]
-    )
-    return schema, table
-
-
-def all_kinds(schema):
-    return [
-        Marginal.of(schema, ["AGE"]),
-        Marginal.of(schema, ["INCOME", "AGE", "SEX"]),
-        Cells(["SEX", "AGE"], table=np.arange(12) // 3 % 4, n_cells=3, labels="abc"),
-        Predicate(parse("AGE >= 65 and (SEX == 'f' or not INCOME < 30000)", schema)),
-        Predicate(parse("AGE < 5", schema), parse("AGE >= 65 and SEX is missing", schema)),
-    ]
-
-
-def by_numpy(schema, table, parts, groups):
-    """The same counts, made row by row from the codec's codes."""
-    codes = encode(schema, table).codes
-    cells = [part.cells(schema, codes) for part in parts]
-    place = {group: index for index, group in enumerate(groups)}
-    found = [np.zeros((len(groups), part.n_cells), int) for part in parts]
-    for row, (state, town) in enumerate(zip(table["STATE"].to_pylist(), table["TOWN"].to_pylist(), strict=True)):
-        group = place.get((int(state), int(town)))
-        for answer, part, cell in zip(found, parts, cells, strict=True):
-            if group is not None and cell[row] < part.n_cells:
-                answer[group, cell[row]] += 1
-    return found
-
-
-GROUPS = [(42, 1), (36, 0), (36, 1), (42, 5), (77, 1)]  # not all combinations, out of order, one without rows
-GROUP_TABLE = {"STATE": [state for state, _ in GROUPS], "TOWN": [town for _, town in GROUPS]}
+ROWS, DECLARED = table(), schema()
+AGE = DECLARED["AGE"]
+STATES = {"STATE": [36, 42]}
+GROUPS = {"STATE": [42, 36, 36, 42, 77], "TOWN": [1, 0, 1, 5, 1]}  # out of order, the last one without rows
 
 
 @pytest.mark.parametrize("way", ["in memory", "in a database"])
 def test_all_kinds_of_parts_by_group(way, tmp_path):
-    schema, table = people()
-    parts = all_kinds(schema)
-    with open_source(table if way == "in memory" else duckdb_file(tmp_path / "db", people=table)) as source:
-        found = count(source, schema, parts, GROUP_TABLE)
-    for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
+    with open_source(ROWS if way == "in memory" else duckdb_file(tmp_path / "db", people=ROWS)) as source:
+        found = count(source, DECLARED, parts(DECLARED), GROUPS)
+    for answer, expected in zip(found, by_numpy(ROWS, GROUPS), strict=True):
         assert answer.dtype == np.int64
         assert answer.tolist() == expected.tolist()
     assert found[0][4].sum() == 0
-    assert found[0].sum() < len(table)
+    assert 0 < found[0].sum() < len(ROWS)
 
 
 def test_an_empty_table_is_all_zeros():
-    schema, table = people()
-    with open_source(table.slice(0, 0)) as source:
+    with open_source(ROWS.slice(0, 0)) as source:
         for unit in (None, Unit(2, person_id="ID", per_group=1)):
-            found = count(source, schema, all_kinds(schema), GROUP_TABLE, unit)
-            assert [answer.shape for answer in found] == [(5, 4), (5, 36), (5, 3), (5, 1), (5, 2)]
-            assert not any(answer.any() for answer in found)
+            for part, answer in zip(
+                parts(DECLARED), count(source, DECLARED, parts(DECLARED), GROUPS, unit), strict=True
+            ):
+                assert answer.tolist() == [[0] * part.n_cells] * 5
 
 
-# ---------------------------------------------------------------------- at most so many rows a person
+# ---------------------------------------------------------------------- at most a number of rows per person
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_person_counts_at_most_max_rows_times(most):
-    schema, table = people()
-    each = np.bincount(table["ID"].to_numpy())
-    with open_source(table) as source:
-        parts = [Marginal.of(schema, [name]) for name in ("AGE", "SEX")]
-        found = count(source, schema, parts, None, Unit(most, person_id="ID"))
-    assert [answer.sum() for answer in found] == [np.minimum(each, most).sum()] * 2
+    unit = Unit(most, person_id="ID")
+    assert counted(ROWS, AGE, STATES, unit).sum() == rows_kept(ROWS, unit)
 
 
-def test_a_person_counts_at_most_per_group_times_in_one_group():
-    schema, table = people()
-    loose, tight = (
-        counted(table, schema["AGE"], {"STATE": [36, 42]}, Unit(most, person_id="ID", per_group=1)) for most in (100, 1)
-    )
-    seen = set(zip(table["ID"].to_pylist(), table["STATE"].to_pylist(), strict=True))
-    assert loose.sum(axis=1).tolist() == [sum(state == each for _, state in seen) for each in ("36", "42")]
-    assert tight.sum() == len({person for person, state in seen if state in ("36", "42")})
+@pytest.mark.parametrize("most", [100, 1])
+def test_a_person_counts_at_most_per_group_times_in_one_group(most):
+    unit = Unit(most, person_id="ID", per_group=1)
+    assert counted(ROWS, AGE, STATES, unit).sum() == rows_kept(ROWS, unit)
 
 
 @pytest.mark.parametrize("by", [[], ["STATE"], ["STATE", "TOWN"]])
@@ -132,17 +76,15 @@ def test_per_group_means_the_groups_of_the_whole_list_at_every_level(by):
     groups = {"STATE": [36, 36, 42, 42, 42], "TOWN": [0, 1, 0, 1, 2]}
     for most, per_group, expected in ((7, 1, 5), (7, 2, 7), (3, 1, 3)):
         unit = Unit(most, person_id="ID", per_group=per_group)
-        assert counted(rows, people(8)[0]["AGE"], groups, unit, by).sum() == expected
+        assert counted(rows, AGE, groups, unit, by).sum() == expected
 
 
 def test_all_parts_see_the_same_rows_of_a_person():
     """With one row per person, two queries that no row satisfies together may not both count the same person."""
-    schema, _ = people(8)
     persons = 300
-    table = {"AGE": [3, 80] * persons, "ID": np.repeat(np.arange(persons), 2)}
-    parts = [Predicate(parse("AGE < 5", schema)), Predicate(parse("AGE >= 65", schema))]
-    with open_source(table) as source:
-        young, old = count(source, schema, parts, None, Unit(1, person_id="ID"))
+    asked = [Predicate(parse("AGE < 5", DECLARED)), Predicate(parse("AGE >= 65", DECLARED))]
+    with open_source({"AGE": [3, 80] * persons, "ID": np.repeat(np.arange(persons), 2)}) as source:
+        young, old = count(source, DECLARED, asked, None, Unit(1, person_id="ID"))
     assert young.sum() + old.sum() == persons
     assert 90 < young.sum() < 210  # each with probability 1/2; beyond these bounds once in 10^12
 
@@ -150,23 +92,18 @@ def test_all_parts_see_the_same_rows_of_a_person():
 @pytest.mark.parametrize("ids", [[1, 1, None, None], ["a", "a", None, None], [1.5, 1.5, float("nan"), None]], ids=str)
 def test_rows_without_an_id_are_not_counted(ids):
     table = pa.table({"AGE": [1, 1, 1, 1], "ID": pa.array(ids, from_pandas=False)})
-    found = [counted(table, people(8)[0]["AGE"], None, unit).sum() for unit in (Unit(3, person_id="ID"), Unit(3))]
+    found = [counted(table, AGE, None, unit).sum() for unit in (Unit(3, person_id="ID"), Unit(3))]
     assert found == [2, 4]
 
 
 # ---------------------------------------------------------------------- what is refused
 
 
-def test_a_list_of_groups_without_a_column_of_the_table_is_refused():
-    schema, table = people(50)
+def test_absent_columns_of_groups_and_ids_are_refused_by_name():
     with pytest.raises(DataError, match="has no column 'PUMA'"):
-        counted(table, schema["AGE"], {"PUMA": [36]})
-
-
-def test_an_absent_column_of_ids_is_refused_with_a_hint():
-    schema, table = people(50)
+        counted(ROWS, AGE, {"PUMA": [36]})
     with pytest.raises(DataError, match="has no column 'IDS'; did you mean 'ID'"):
-        counted(table, schema["AGE"], None, Unit(1, person_id="IDS"))
+        counted(ROWS, AGE, None, Unit(1, person_id="IDS"))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +134,7 @@ def test_a_level_is_counted_from_the_finer_list_and_unlisted_rows_count_nowhere(
     groups = {"STATE": [36, 36, 42], "PUMA": ["a", "b", "c"], "NATION": ["US"] * 3}
 
     def counts(by, **rows):
-        return counted({"AGE": [1] * 5, **rows}, people(8)[0]["AGE"], groups, by=by).sum(axis=1).tolist()
+        return counted({"AGE": [1] * 5, **rows}, AGE, groups, by=by).sum(axis=1).tolist()
 
     states, places = [36, 36, 42, 36, 42], ["a", "b", "c", "c", "z"]
     found = [counts(by, STATE=states, PUMA=places) for by in (["STATE"], [], ["PUMA", "STATE"], ["NATION"])]

@@ -215,6 +215,7 @@ def test_describe_says_what_is_asked_of_whom_at_which_price(uneven):
 
 FOREIGN = Schema.from_mbi({"age": 11})
 GROUPS_ONLY = Schema([Column("G", "group", values=(1, 2))])
+WIDE = Schema.from_mbi(dict.fromkeys("abcd", 2**10))
 AGES = Level((), marginals("age"))
 MINUS = "0 or more"
 
@@ -246,6 +247,12 @@ MINUS = "0 or more"
         (lambda: make(Level("STATE", marginals("age")), AGES), "level all adds no new column"),
         (lambda: make(AGES, schema=FOREIGN), "a schema other than the plan's"),
         (lambda: make(AGES, schema={"age": 10}), "needs a Schema"),
+        (
+            lambda: make(
+                Level((), Workload.marginals(WIDE, [tuple("abc"), tuple("abd"), tuple("acd")]), 0), schema=WIDE
+            ),
+            "more than fit in memory",
+        ),
         (lambda: make(Level((), Workload.marginals(GROUPS_ONLY, ["G"])), schema=GROUPS_ONLY), "not a group column"),
         (lambda: make(AGES, groups=5), "not a table"),
     ],
