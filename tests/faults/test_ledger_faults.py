@@ -23,40 +23,29 @@ from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.file import Chain
 from prade.privacy.protection import Unit
-from worlds.processes import driven, not_writable
+from worlds.processes import not_writable
 
+Drive = Callable[..., list[int]]
 UNIT = Unit(max_rows=2)
 
-PRELUDE = """
-import os, random, resource, signal, sys, time
-from pathlib import Path
-from prade import Level, Plan, Schema, Workload
-from prade.core.errors import BudgetError, DataError, PradeError
-from prade.measuring.run import measure
-from prade.privacy.ledger import Ledger
-from prade.privacy.budget import Budget
-from prade.privacy.protection import Unit
+OPERATIONS = """
+from prade import Budget, PradeError, Unit
+from prade.core.errors import BudgetError, DataError
 from prade.release.payment import import_release
-from worlds.processes import ended, forked, killed_at
 
-UNIT = Unit(max_rows=2)
-here = Path(sys.argv[1])
-schema = Schema.from_mbi({"age": 4})
-plan = Plan("d", schema, Budget.pure("1/2"), UNIT, [Level((), Workload.all_marginals(schema, 1))])
-measure(plan, {"age": [0, 1]}, here / "release", here / "other", cap=Budget.pure(1))
-
+UNIT = TOWN_PLAN.unit
 share = Budget.pure("1/4")
-OPERATIONS = [  # what a ledger records, one after the other; the second has a long note, so that the file grows
-    ("open_dataset", lambda ledger: ledger.open_dataset("d", UNIT, Budget.pure(1))),
-    ("reserve", lambda ledger: ledger.reserve("d", "first", share, "n" * 9000, folder=here / "r")),
+operations = [  # what a ledger records, one after the other; the second has a long note, so that the file grows
+    ("open_dataset", lambda ledger: ledger.open_dataset("people", UNIT, Budget.pure(1))),
+    ("reserve", lambda ledger: ledger.reserve("people", "first", share, "n" * 9000, folder=HERE / "r")),
     ("fail", lambda ledger: ledger.fail(1, "count", "DataError")),
-    ("reserve", lambda ledger: ledger.reserve("d", "first", share, folder=here / "r")),  # resumes the entry
+    ("reserve", lambda ledger: ledger.reserve("people", "first", share, folder=HERE / "r")),  # resumes the entry
     ("start_drawing", lambda ledger: ledger.start_drawing(1)),
     ("commit", lambda ledger: ledger.commit(1, "hash")),
-    ("reserve", lambda ledger: ledger.reserve("d", "second", share)),
+    ("reserve", lambda ledger: ledger.reserve("people", "second", share)),
     ("give_back", lambda ledger: ledger.give_back(2, "why")),
-    ("raise_cap", lambda ledger: ledger.raise_cap("d", Budget.pure(2), "why")),
-    ("import_release", lambda ledger: import_release(ledger, here / "release")),
+    ("raise_cap", lambda ledger: ledger.raise_cap("people", Budget.pure(2), "why")),
+    ("import_release", lambda ledger: import_release(ledger, HERE / "warm" / "release")),
     ("open_dataset", lambda ledger: ledger.open_dataset("e", UNIT, Budget.zcdp(1))),
     ("reserve", lambda ledger: ledger.reserve("f", "plan", share, unit=UNIT, cap=Budget.pure(1))),  # enters it, too
 ]
@@ -74,18 +63,14 @@ def look(ledger):
     except DataError:  # no file, or an empty one
         return []
 
-control, STATES = Ledger(here / "control"), [[]]
-for _, act in OPERATIONS:
+control, STATES = Ledger(HERE / "control"), [[]]
+for _, act in operations:
     act(control)
     STATES.append(look(control))
-assert STATES[-1][0][1:3] == (str(Budget.pure(2)), str(Budget.pure("5/4")))
-assert [entry[0] for entry in STATES[-1][0][3]] == ["committed", "returned", "imported"], STATES[-1]
+((*_, remaining, entries),) = [each for each in STATES[-1] if each[0] == "people"]
+assert remaining == str(Budget.pure("3/4")), remaining
+assert [entry[0] for entry in entries] == ["committed", "returned", "imported"], entries
 """
-
-
-def drive(code: str, folder: Path, *wrapper: str) -> list[int]:
-    """Run a driver; the numbers that it prints."""
-    return driven(PRELUDE + code, folder, *wrapper)
 
 
 @pytest.fixture
@@ -110,14 +95,15 @@ def eventful(ledger: Ledger) -> Ledger:
 # ---------------------------------------------------------------- kills
 
 
-def test_killed_at_every_step_of_every_operation(tmp_path: Path) -> None:
+def test_killed_at_every_step_of_every_operation(drive: Drive) -> None:
     """SIGKILL at each named step: before COMMIT nothing is there, after it all of it, and a rerun finishes."""
     (kills,) = drive(
-        """
+        OPERATIONS
+        + """
 kills = 0
 for step in ("opened", "begun", "recorded", "durable"):
-    ledger = Ledger(here / step)
-    for number, (operation, act) in enumerate(OPERATIONS):
+    ledger = Ledger(HERE / step)
+    for number, (operation, act) in enumerate(operations):
         killed_at(f"ledger.{operation}.{step}", lambda: act(ledger))
         kills += 1
         assert look(ledger) == STATES[number + (step == "durable")], (operation, step)
@@ -125,18 +111,19 @@ for step in ("opened", "begun", "recorded", "durable"):
             act(ledger)
         assert look(ledger) == STATES[number + 1], (operation, step)
 print(kills)
-""",
-        tmp_path,
+"""
     )
     assert kills == 48
 
 
-def test_killed_at_any_moment(tmp_path: Path) -> None:
+def test_killed_at_any_moment(drive: Drive) -> None:
     """SIGKILL at moments that nobody chose, mostly in the middle of COMMIT: what was acknowledged is there."""
     kills, in_the_middle = drive(
         """
-ledger = Ledger(here / "budget.ledger")
-ledger.open_dataset("d", UNIT, Budget.pure(1000))
+from prade import Budget, Unit
+
+ledger = Ledger(HERE / "budget.ledger")
+ledger.open_dataset("d", Unit(2), Budget.pure(1000))
 moments = random.Random(3)
 acknowledged, kills, in_the_middle = set(), 0, 0
 for round in range(40):
@@ -158,7 +145,7 @@ for round in range(40):
         told += more
     os.close(reading)
     acknowledged |= {int.from_bytes(told[at : at + 4], "big") for at in range(0, len(told), 4)}
-    in_the_middle += (here / "budget.ledger-journal").exists()
+    in_the_middle += (HERE / "budget.ledger-journal").exists()
     entries = ledger.entries("d")
     recorded = {entry.id for entry in entries}
     assert acknowledged <= recorded, "an acknowledged reservation is lost"
@@ -166,25 +153,15 @@ for round in range(40):
     assert sum(entry.state != "committed" for entry in entries) <= kills
     assert ledger.remaining("d") == Budget.pure(1000) - Budget.pure("1/7") * len(entries)
 print(kills, in_the_middle)
-""",
-        tmp_path,
+"""
     )
     assert kills == 40
     assert in_the_middle > 0, "no kill hit a transaction: the test shows nothing"
 
 
-def test_a_transaction_cut_off_in_mid_write_is_undone(ledger: Ledger, tmp_path: Path) -> None:
-    """The file and its journal as a kill during COMMIT leaves them: some pages new, some old."""
-    before = ledger.statement("d")
-    with half_written(ledger) as copy:
-        assert copy.path.read_bytes() != ledger.path.read_bytes()
-        assert copy.statement("d") == before
-        copy.reserve("d", "p3", Budget.pure("1/12"))
-        assert copy.remaining("d") == Budget.pure("1/3")
-
-
 @contextmanager
 def half_written(ledger: Ledger) -> Iterator[Ledger]:
+    """The file and its journal as a kill during COMMIT leaves them: some pages new, some old."""
     folder = Path(tempfile.mkdtemp())
     try:
         writer = sqlite3.connect(ledger.path, isolation_level=None)
@@ -206,42 +183,22 @@ def half_written(ledger: Ledger) -> Iterator[Ledger]:
 # ---------------------------------------------------------------- races
 
 RACE = """
-def race(*acts):
-    "Fork a process for each act and let all go at once; the sum of the numbers that they return, 0 if refused."
-    gate, opener = os.pipe()
-    results, writing = os.pipe()
-    def runner(act):
-        def run():
-            os.close(opener)
-            os.read(gate, 1)  # ends when the parent closes the other side
-            try:
-                result = act()
-            except PradeError:
-                return
-            os.write(writing, bytes([result if isinstance(result, int) else 1]))
-        return run
-    children = [forked(runner(act)) for act in acts]
-    os.close(opener)
-    os.close(writing)
-    codes = [ended(child) for child in children]
-    assert codes == [0] * len(acts), codes
-    numbers = os.read(results, 4096)
-    os.close(gate)
-    os.close(results)
-    return sum(numbers)
+from prade import Budget
+from prade.core.errors import BudgetError
 
-ledger = Ledger(here / "budget.ledger")
+UNIT = TOWN_PLAN.unit
+ledger = Ledger(HERE / "budget.ledger")
 ledger.open_dataset("d", UNIT, Budget.pure(1))
 """
 
 
-def test_processes_race_for_the_last_of_the_budget(tmp_path: Path) -> None:
+def test_processes_race_for_the_last_of_the_budget(drive: Drive) -> None:
     """Eight processes make the file together and ask for 80 twentieths: 20 are given, exactly."""
     given = drive(
         RACE
         + """
 for round in range(4):
-    ledger = Ledger(here / str(round))
+    ledger = Ledger(HERE / str(round))
     def ask(who):
         def act():
             ledger.open_dataset("d", UNIT, Budget.pure(1))
@@ -254,35 +211,36 @@ for round in range(4):
                     assert refused.remaining == Budget.pure(0)
             return given
         return act
-    given = race(*map(ask, range(8)))
+    given, _ = race(*map(ask, range(8)))
     assert ledger.remaining("d") == Budget.pure(0)
     assert len(ledger.entries("d")) == 20
-    print(given)
-""",
-        tmp_path,
+    print(sum(given))
+"""
     )
     assert given == [20] * 4
 
 
-def test_processes_race_for_one_plan_one_draw_and_one_commit(tmp_path: Path) -> None:
+def test_processes_race_for_one_plan_one_draw_and_one_commit(drive: Drive) -> None:
     """One of eight runs of a plan pays; one of eight that resume it draws; one of eight measurements is taken."""
     winners = drive(
         RACE
         + """
-print(race(*[lambda: ledger.reserve("d", "plan", Budget.pure("1/20"))] * 8))
+def winners(*acts):
+    return len(race(*acts)[0])
+
+print(winners(*[lambda: ledger.reserve("d", "plan", Budget.pure("1/20")).id] * 8))
 assert ledger.remaining("d") == Budget.pure("19/20")
-print(race(*[lambda: ledger.start_drawing(1)] * 8))
-print(race(*[lambda n=n: ledger.commit(1, f"hash-{n}") for n in range(8)]))
-print(race(*[lambda: ledger.reserve("d", "another", Budget.pure("1/20"), folder=here / "r")] * 8))
+print(winners(*[lambda: ledger.start_drawing(1).id] * 8))
+print(winners(*[lambda n=n: ledger.commit(1, f"hash-{n}").id for n in range(8)]))
+print(winners(*[lambda: ledger.reserve("d", "another", Budget.pure("1/20"), folder=HERE / "r").id] * 8))
 assert len(ledger.entries("d")[-1].resumed) == 7
 assert ledger.remaining("d") == Budget.pure("18/20")
-""",
-        tmp_path,
+"""
     )
     assert winners == [1, 1, 1, 8]
 
 
-def test_processes_race_to_draw_and_to_give_back(tmp_path: Path) -> None:
+def test_processes_race_to_draw_and_to_give_back(drive: Drive) -> None:
     """Noise is drawn and stays paid for, or the entry is given back and no noise is drawn: one of both, once."""
     outcomes = drive(
         RACE
@@ -291,13 +249,12 @@ for round in range(20):
     entry = ledger.reserve("d", str(round), Budget.pure("1/100"))
     before = ledger.remaining("d")
     draw, back = lambda: (ledger.start_drawing(entry.id), 1)[1], lambda: (ledger.give_back(entry.id, "why"), 10)[1]
-    result = race(draw, back, draw, back)
+    (result,), _ = race(draw, back, draw, back)
     (now,) = [each for each in ledger.entries("d") if each.id == entry.id]
     assert (now.state, now.drawn) == (("drawing", True) if result == 1 else ("returned", False)), (now, result)
     assert ledger.remaining("d") == (before if result == 1 else before + Budget.pure("1/100"))
     print(result)
-""",
-        tmp_path,
+"""
     )
     assert set(outcomes) <= {1, 10}
     assert len(outcomes) == 20
@@ -317,10 +274,11 @@ def test_a_lock_that_stays_is_reported(ledger: Ledger) -> None:
 # ---------------------------------------------------------------- full disks
 
 
-def test_no_room_at_any_size(tmp_path: Path) -> None:
+def test_no_room_at_any_size(drive: Drive) -> None:
     """Files may not grow past a limit, from nothing to plenty: an error and the old state, or success."""
     failed, succeeded = drive(
-        """
+        OPERATIONS
+        + """
 def limited(size, act):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
     try:
@@ -333,9 +291,9 @@ def limited(size, act):
     return True
 
 counted = [0, 0]
-for size in range(0, 64 * 1024, 2048):
-    ledger = Ledger(here / str(size))
-    for number, (operation, act) in enumerate(OPERATIONS):
+for size in range(0, 64 * 1024, 4096):
+    ledger = Ledger(HERE / str(size))
+    for number, (operation, act) in enumerate(operations):
         done = limited(size, lambda: act(ledger))
         counted[done] += 1
         assert look(ledger) == STATES[number + done], (operation, size)
@@ -343,10 +301,9 @@ for size in range(0, 64 * 1024, 2048):
             act(ledger)
     assert look(ledger) == STATES[-1], size
 print(*counted)
-""",
-        tmp_path,
+"""
     )
-    assert min(failed, succeeded) > 50
+    assert min(failed, succeeded) > 25
 
 
 # ---------------------------------------------------------------- what may not be written
@@ -389,13 +346,16 @@ def test_a_folder_that_takes_no_journal_and_one_that_may_not_be_looked_at(copy: 
     folder.chmod(0o755)
 
 
-def test_a_half_written_ledger_that_cannot_be_mended_is_not_believed(ledger: Ledger) -> None:
+def test_a_half_written_ledger_is_undone_and_not_believed_where_it_cannot_be_mended(ledger: Ledger) -> None:
     before = ledger.statement("d")
     with half_written(ledger) as copy:
         copy.path.parent.chmod(0o755)
         with not_writable(copy.path, copy.path.parent), pytest.raises(PradeError, match="write"):
             copy.account("d")
+        assert copy.path.read_bytes() != ledger.path.read_bytes()
         assert copy.statement("d") == before
+        copy.reserve("d", "p3", Budget.pure("1/12"))
+        assert copy.remaining("d") == Budget.pure("1/3")
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -520,13 +480,15 @@ def test_events_that_no_operation_writes(eventful: Ledger, event: dict[str, obje
             attempt()
 
 
-@pytest.mark.parametrize("number", range(1, 13))
-def test_a_lost_event_is_noticed(eventful: Ledger, number: int) -> None:
+def test_a_lost_event_is_noticed(eventful: Ledger) -> None:
     """Every one but the last, which only a release can know."""
     assert eventful.head().number == 13
-    rewritten(eventful, "DROP TRIGGER event_is_kept", "DELETE FROM event WHERE number = ?", values=(number,))
-    with pytest.raises(DataError, match="is damaged"):
-        eventful.remaining("d")
+    sound = eventful.path.read_bytes()
+    for number in range(1, 13):
+        eventful.path.write_bytes(sound)
+        rewritten(eventful, "DROP TRIGGER event_is_kept", "DELETE FROM event WHERE number = ?", values=(number,))
+        with pytest.raises(DataError, match="is damaged"):
+            eventful.remaining("d")
 
 
 def test_a_changed_event_with_a_hash_that_fits_breaks_the_chain(ledger: Ledger) -> None:
@@ -544,11 +506,11 @@ def test_a_changed_event_with_a_hash_that_fits_breaks_the_chain(ledger: Ledger) 
 
 
 def test_no_changed_byte_changes_the_account(eventful: Ledger, tmp_path: Path) -> None:
-    """One byte of the file is changed, at a thousand places: the account is refused, or is the same as ever."""
+    """One byte of the file is changed, at five hundred places: the account is refused, or is the same as ever."""
     ledger = eventful
     sound = ledger.path.read_bytes()
     statement = ledger.statement("d")
-    places = [place for place, byte in enumerate(sound) if byte][::2]
+    places = [place for place, byte in enumerate(sound) if byte][::4]
     folder = tmp_path / "changed"
     refused = 0
     for number, place in enumerate(places):
@@ -562,7 +524,7 @@ def test_no_changed_byte_changes_the_account(eventful: Ledger, tmp_path: Path) -
         except PradeError:
             refused += 1
         shutil.rmtree(folder)
-    assert len(places) > 900
+    assert len(places) > 450
     assert refused > len(places) // 4
 
 
