@@ -1,4 +1,4 @@
-"""The same counts from PostgreSQL and from numpy; what PostgreSQL has and others have not."""
+"""The same counts from PostgreSQL and from memory; what PostgreSQL has and others have not."""
 
 import datetime
 from urllib.parse import urlsplit
@@ -12,25 +12,11 @@ from prade.measuring.engines import postgres_stream
 from prade.measuring.source import open_source
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
-from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
 from worlds.counting import count, counted
+from worlds.private_tables import NAMES, TABLES
+from worlds.small_plan import counts_of
 
-TYPES = {
-    "AGE": "integer",
-    "HOURS": "smallint",
-    "INCOME": "double precision",
-    "RENT": "numeric(12, 2)",
-    "SEX": "text",
-    "RACE": "varchar(10)",
-    "CODE": "char(2)",
-    "WORKS": "boolean",
-    "BORN": "date",
-    "SEEN": "timestamp",
-    "KNOWN": "timestamptz",
-    "STATE": "text",
-    "TOWN": "bigint",
-    "ID": "bigint",
-}
+ROWS = TABLES["thousands"]
 LONG = [f"w{place}" for place in range(100)] + ["va", "VA", "Va", "vA", "vb"]
 
 
@@ -53,37 +39,24 @@ def filled(database, name, columns, cells):
 @pytest.fixture(scope="module")
 def people_url(postgres_url, database):
     """Address of the table `people` in PostgreSQL."""
-    rows = table()
     with database.cursor() as cursor:
-        columns = ", ".join(f'"{name}" {kind}' for name, kind in TYPES.items())
-        cursor.execute(f"CREATE TABLE people ({columns})")
+        cursor.execute('CREATE TABLE people ("AGE" integer, "SEX" text, "HOURS" float8, "PLACE" varchar, "ID" bigint)')
         with cursor.copy("COPY people FROM STDIN") as copy:
-            for row in zip(*(rows[name].to_pylist() for name in TYPES), strict=True):
+            for row in zip(*(ROWS[name].to_pylist() for name in NAMES), strict=True):
                 copy.write_row(row)
     return f"{postgres_url}/people"
 
 
 @pytest.mark.parametrize(("rows", "bytes_per_batch"), [(2**16, 2**26), (13, 2**26), (2**16, 1000)])
-def test_the_counts_are_those_of_numpy_in_batches_of_any_size(people_url, rows, bytes_per_batch):
-    expected, declared = by_numpy(table(), GROUPS), schema()
-    assert sum(answer.sum() for answer in expected) > 0
+def test_the_counts_are_those_of_a_table_in_memory_in_batches_of_any_size(people_url, rows, bytes_per_batch):
     place, _, name = people_url.rpartition("/")
-    source = postgres_stream("people", people_url, place, name, rows, bytes_per_batch)
-    for part, answer, right in zip(
-        parts(declared), count(source, declared, parts(declared), GROUPS), expected, strict=True
-    ):
-        assert answer.tolist() == right.tolist(), part.name
+    stream = postgres_stream("people", people_url, place, name, rows, bytes_per_batch)
+    assert counts_of(stream) == counts_of(ROWS)
 
 
 @pytest.mark.parametrize("unit", [Unit(1, "ID"), Unit(4, "ID", per_group=1)])
 def test_a_person_is_bounded(people_url, unit):
-    declared = schema()
-    with open_source(people_url) as source:
-        assert source.engine == "postgres"
-        found = count(source, declared, parts(declared), {"STATE": [36, 42]}, unit)
-    for part, answer in zip(parts(declared), found, strict=True):
-        if part.covers:
-            assert answer.sum() == rows_kept(table(), unit), part.name
+    assert [np.sum(each) for each in counts_of(people_url, unit)] == [np.sum(each) for each in counts_of(ROWS, unit)]
 
 
 def test_what_is_not_there_is_said_without_the_password(people_url, postgres_url):

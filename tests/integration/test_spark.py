@@ -1,4 +1,4 @@
-"""The same counts from Spark, from memory and from numpy; Spark says nothing about rows, and leaves nothing behind."""
+"""The same counts from Spark and from memory; Spark says nothing about rows, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from prade import Column, Unit
 from prade.core.errors import DataError
 from prade.measuring import spark as spark_rows
 from prade.measuring.source import open_source
-from prade.queries.parts import Marginal
-from worlds import secret_rows
-from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
-from worlds.counting import count, counted
+from worlds.counting import counted
 from worlds.plans import ledger_for
 from worlds.private_tables import TABLES
-from worlds.small_plan import LEDGER, PLAN
+from worlds.secret_rows import HONEST, HUGE
+from worlds.secret_rows import SECRETS as SECRET_ROWS
+from worlds.small_plan import LEDGER, PLAN, counts_of
 from worlds.spark_session import Spark
 
 SECRET = "hush-4711"
+ROWS = TABLES["thousands"]
 # Spark leaves the sockets of statements that fail to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -37,44 +39,32 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 @pytest.fixture(scope="module")
 def people(spark: Spark) -> str:
     """Address of the table `people`."""
-    spark.save("people", table())
+    spark.save("people", ROWS)
     return spark.address("people")
 
 
 # ---------------------------------------------------------------------- counts
 
 
-def test_the_same_counts_from_three(spark: Spark, people: str) -> None:
-    """From Spark also where several partitions have rows of one cell."""
-    rows, declared = table(), schema()
-    expected = by_numpy(rows, GROUPS)
+def test_the_same_counts_as_from_memory(spark: Spark, people: str) -> None:
+    """Also where several partitions have rows of one cell, and through this process, as `check` reads them."""
+    expected = counts_of(ROWS)
     spark.session.table("default.people").repartition(3).createOrReplaceTempView("scattered")
-    for private in (people, "spark://session/scattered", rows):
-        with open_source(private) as source:
-            found = count(source, declared, parts(declared), GROUPS)
-            for part, answer, right in zip(parts(declared), found, expected, strict=True):
-                assert answer.tolist() == right.tolist(), (source.engine, part.name)
+    for private in (people, "spark://session/scattered"):
+        assert counts_of(private) == expected
+    with open_source(people) as source:
+        assert counts_of(replace(source, elsewhere=None)) == expected
 
 
 @pytest.mark.parametrize("unit", [Unit(1, "ID"), Unit(4, "ID", per_group=1)])
 def test_a_person_is_bounded(people: str, unit: Unit) -> None:
-    declared = schema()
-    covering = [part for part in parts(declared) if part.covers][:3]
-    with open_source(people) as source:
-        for answer in count(source, declared, covering, {"STATE": [36, 42]}, unit):
-            assert answer.sum() == rows_kept(table(), unit)
+    assert [np.sum(each) for each in counts_of(people, unit)] == [np.sum(each) for each in counts_of(ROWS, unit)]
 
 
 def test_which_rows_of_a_person_count_is_the_same_elsewhere(people: str) -> None:
     """The tickets follow from the same ids, contents and secret, wherever they are computed."""
-    rows, declared = table(), schema()
-    some = [Marginal.of(declared, [name]) for name in ("AGE", "RACE")]
     with patch("prade.measuring.tally.secrets.token_hex", lambda size: "00" * size):
-        found = []
-        for private in (people, rows):
-            with open_source(private) as source:
-                found.append([each.tolist() for each in count(source, declared, some, {"STATE": [36]}, Unit(2, "ID"))])
-    assert found[0] == found[1]
+        assert counts_of(people, Unit(2, "ID")) == counts_of(ROWS, Unit(2, "ID"))
 
 
 def test_workers_without_prade_are_refused(people: str) -> None:
@@ -83,16 +73,6 @@ def test_workers_without_prade_are_refused(people: str) -> None:
         pytest.raises(DataError, match=r"Spark's workers do not have prade 9\.9.*No row was read"),
     ):
         open_source(people)
-
-
-def test_rows_through_this_process_are_the_same(people: str) -> None:
-    """As `check` reads them."""
-    declared = schema()
-    with open_source(people) as source:
-        there = count(source, declared, parts(declared), GROUPS)
-        here = count(replace(source, elsewhere=None), declared, parts(declared), GROUPS)
-    for one, other in zip(there, here, strict=True):
-        assert one.tolist() == other.tolist()
 
 
 def test_a_char_counts_without_the_spaces_that_fill_it_up(spark: Spark) -> None:
@@ -174,48 +154,60 @@ def test_the_session_is_as_it_was(spark: Spark, people: str) -> None:
 
 
 SECRETS = """
-import os
+import logging, os, traceback
 from pyspark.sql import SparkSession
-from prade.measuring.run import measure
-from prade.planning.plan import Level, Plan
+from prade import Budget, Column, Ledger, Level, Plan, PradeError, Schema, Unit, Workload, measure
 
+logging.basicConfig(level=logging.DEBUG)
 logging.getLogger("py4j").setLevel(logging.INFO)  # of what is said before and after rows are counted
 session = SparkSession.builder.master("local[1]").config("spark.sql.ansi.enabled", "true").getOrCreate()
 path = os.path.abspath("rows.parquet")
 session.sql(f"CREATE TABLE people USING parquet OPTIONS (path '{path}')")
 session.sql("CREATE VIEW broken AS SELECT CAST(CODE AS BIGINT) AS AGE, SEX, CODE, PLACE, ID FROM people")
-
-def attempt(name, private, names=("AGE", "SEX", "CODE")):
-    schema = Schema([columns[each] for each in names])
-    levels = [Level((), Workload.all_marginals(schema, 1), total=1), Level("PLACE", Workload.all_marginals(schema, 1))]
-    plan = Plan(name, schema, Budget.pure(1), Unit(1, "ID"), levels, {"PLACE": ["a", "b", "empty"]})
-    ledger = Ledger("ledger")
-    ledger.open_dataset(name, plan.unit, Budget.pure(1))
-    print(name, measure(plan, private, f"release-{name}", ledger), ledger.remaining(name))
-
-def attempts():
-    session.read.parquet("rows.parquet").createOrReplaceTempView("view")
-    yield "view", {"private": "spark://session/view"}
-    yield "address", {"private": "spark://session/default.people"}
-    yield "broken", {"private": "spark://session/default.broken"}
-    yield "no column", {"private": "spark://session/default.people", "names": ("AGE", "HEIGHT")}
-    session.stop()
+session.read.parquet("rows.parquet").createOrReplaceTempView("view")
+listed = Column("SEX", "categorical", values=("f", "m"), missing=True)
+for name, other in (("session/view", "AGE"), ("session/default.people", "AGE"), ("session/default.broken", "AGE"),
+                    ("session/default.people", "HEIGHT")):
+    schema = Schema([Column(other, "numeric", edges=(18, 65), missing=True), listed])
+    ones, dataset = Workload.all_marginals(schema, 1), f"{name.split('.')[-1].split('/')[-1]} {other}"
+    levels = [Level((), ones, total=1), Level("PLACE", ones)]
+    plan = Plan(dataset, schema, Budget.pure(1), Unit(1, "ID"), levels, {"PLACE": ["a", "b", "empty"]})
+    try:
+        print(dataset, measure(plan, f"spark://{name}", f"release-{dataset}", "ledger", cap=Budget.pure(1)))
+    except PradeError as error:
+        while error is not None:
+            traceback.print_exception(error)
+            print(dataset, type(error).__name__, error, vars(error))
+            error = error.__cause__ or error.__context__
+session.stop()
 """
 
 
-def test_secrets_are_in_nothing_that_is_said_or_written(
-    spark_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_in_nothing_that_is_said_or_written(spark_settings: Path, tmp_path: Path) -> None:
     """Nor in what Spark's own Java machine says, or leaves in its folders, in a session that the caller made."""
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "with" / "temporary"))
-    code, said, written = secret_rows.run(tmp_path / "with", True, SECRETS)
-    assert code == 0, said
-    assert secret_rows.traces(said, written) == []
-    assert b"view Release" in said[0]
-    assert b"address Release" in said[0]
-    assert b"broken EngineError counting the spark table 'default.broken' failed in the engine" in said[0]
-    assert b"Spark" in said[1]  # it speaks, but not of rows
-    assert {name.split("/")[0] for name in written} <= {"ledger", "release-view", "release-address", "spark-warehouse"}
+    (tmp_path / "temporary").mkdir()
+    columns = zip(*HONEST, *SECRET_ROWS, strict=True)
+    kinds = (pa.int64(), *[pa.string()] * 3, pa.int64())
+    cells = [pa.array(list(each), kind) for each, kind in zip(columns, kinds, strict=True)]
+    pq.write_table(pa.table(cells, names=["AGE", "SEX", "CODE", "PLACE", "ID"]), tmp_path / "rows.parquet")
+    folders = dict.fromkeys(("TMPDIR", "SPARK_LOCAL_DIRS"), str(tmp_path / "temporary"))
+    command = [sys.executable, "-W", "always", "-X", "faulthandler", "-c", SECRETS]
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **folders}, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert b"view AGE Release" in done.stdout
+    assert b"people AGE Release" in done.stdout
+    assert b"broken AGE EngineError counting the spark table 'default.broken' failed in the engine" in done.stdout
+    assert b"people HEIGHT DataError" in done.stdout
+    assert b"Spark" in done.stderr  # it speaks, but not of rows
+    (tmp_path / "rows.parquet").unlink()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    counts = [str(pq.read_table(path).to_pylist()).encode() for path in files if path.suffix == ".parquet"]
+    written = [bytes(path.relative_to(tmp_path)) + path.read_bytes() for path in files]
+    traces = b"hush", b"zulu", b"8675309", b"8.675309", HUGE.to_bytes(8, "little"), HUGE.to_bytes(8, "big")
+    assert not [trace for trace in traces for each in (done.stdout, done.stderr, *counts, *written) if trace in each]
+    kept = {path.name for path in tmp_path.iterdir()} - {"metastore_db", "derby.log"}
+    assert kept <= {"ledger", "release-view AGE", "release-people AGE", "spark-warehouse", "temporary"}
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 # ---------------------------------------------------------------------- addresses

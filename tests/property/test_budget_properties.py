@@ -1,7 +1,7 @@
 """Laws of budgets: nothing is lost or gained by arithmetic, and every rounding errs on the side of privacy.
 
-The claims are compared with three witnesses that share no code with them: the probabilities themselves, OpenDP's
-privacy maps, and the accountants of dp-accounting.
+The claims are compared with two witnesses that share no code with them: the probabilities themselves, and OpenDP's
+privacy maps. (`test_release_sensitivity.py` asks the accountants of dp-accounting about whole plans.)
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from prade.core.errors import PradeError
 from prade.core.numbers import float_above, root_above
 from prade.privacy.budget import Budget
-from worlds.costs import cost_of
 
-law = settings(max_examples=200)
+law = settings(max_examples=100)
 slow_law = settings(max_examples=25)
 
 amounts = st.fractions(min_value=0, max_value=100, max_denominator=10**9)
@@ -44,8 +43,14 @@ spendable = st.one_of(
 triples = st.sampled_from(sorted(KINDS)).flatmap(lambda kind: st.tuples(*[KINDS[kind]] * 3))
 
 
-def shares(budget, *weights):
-    return [budget * Fraction(weight, sum(weights)) for weight in weights]
+def cost_of(budget, scale, l1, l2_squared):
+    """The cost, as a budget of the same kind, of noise of the kind's usual law and this scale."""
+    if l1 == 0:
+        return budget * 0
+    if budget.kind == "pure":
+        return Budget.pure(l1 / Fraction(scale))
+    rho = Budget.zcdp(l2_squared / (2 * Fraction(scale) ** 2))
+    return rho if budget.kind == "zcdp" else rho.as_approx(budget.delta)
 
 
 @law
@@ -142,17 +147,15 @@ def test_delta_alone_pays_for_noise_unless_it_is_next_to_nothing():
         (Budget.approx(1, "1e-900") / "1e900" / "1e900").noise_scale(1, 1)
 
 
-def log_discrete_gaussian(sigma, points):
-    weights = -(points**2) / (2 * sigma**2)
-    return weights - np.logaddexp.reduce(weights)
+def log_discrete_gaussian(sigma, points, shift):
+    return -((points + shift) ** 2) / (2 * sigma**2) - np.logaddexp.reduce(-(points**2) / (2 * sigma**2))
 
 
 def delta_of_discrete_gaussian(sigma, shift, epsilon):
     """sum over z of max(0, P(z) - e^epsilon P(z + shift)): the exact delta of one noisy count."""
     reach = int(40 * sigma + 10 * shift + 40)
     points = np.arange(-reach, reach + 1, dtype=float)
-    here = log_discrete_gaussian(sigma, points)
-    there = -((points + shift) ** 2) / (2 * sigma**2) - np.logaddexp.reduce(-(points**2) / (2 * sigma**2))
+    here, there = (log_discrete_gaussian(sigma, points, moved) for moved in (0, shift))
     return np.exp(here[here > epsilon + there]).sum() - math.exp(epsilon) * np.exp(there[here > epsilon + there]).sum()
 
 
@@ -173,8 +176,7 @@ def test_gaussian_noise_keeps_rho(rho, shift):
     def worst(sigma):
         reach = int(60 * sigma + 40 * shift)
         points = np.arange(-reach, reach + 1, dtype=float)
-        here = log_discrete_gaussian(sigma, points)
-        there = -((points + shift) ** 2) / (2 * sigma**2) - np.logaddexp.reduce(-(points**2) / (2 * sigma**2))
+        here, there = (log_discrete_gaussian(sigma, points, moved) for moved in (0, shift))
         return max(np.logaddexp.reduce(a * here + (1 - a) * there) / (a - 1) / a for a in (1.1, 1.5, 2, 4, 8))
 
     assert worst(scale) <= rho * (1 + 1e-9)
@@ -237,34 +239,3 @@ def test_opendp_agrees_on_the_cost_of_noise(kind, amount, moved):
     noise, distance = (laplace, moved) if pure else (gaussian, float(moved))
     assert ours <= Fraction(noise(scale).map(distance)) <= ours * (1 + Fraction(1, 10**12))  # a float, rounded up
     assert not noise(scale / 2).check(distance, float(amount) * (1 + 1e-12))
-
-
-@pytest.fixture(scope="module")
-def accounting():
-    return pytest.importorskip("dp_accounting", reason="dp-accounting is absent: its accountants are not asked")
-
-
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-@pytest.mark.parametrize("kind", ["approx", "zcdp", "pure"])
-def test_the_exact_accountant_finds_no_more_loss_than_claimed(accounting, kind, law):
-    from dp_accounting.pld import PLDAccountant
-
-    delta = 1e-6
-    whole = {"approx": Budget.approx(1, delta), "zcdp": Budget.zcdp("0.02"), "pure": Budget.pure(1)}[kind]
-    if (kind, law) == ("pure", "gaussian"):
-        with pytest.raises(PradeError, match="Gaussian noise keeps no pure budget"):
-            whole.noise_budget(law)
-        return
-    claim = float(whole.as_approx(delta).epsilon if kind == "zcdp" else whole.epsilon)
-    event = accounting.LaplaceDpEvent if law == "laplace" else accounting.GaussianDpEvent
-
-    def loss(factor):
-        accountant = PLDAccountant(value_discretization_interval=1e-4)
-        for share in shares(whole.noise_budget(law), 3, 1):
-            accountant.compose(event(factor * float(share.noise_scale(2, 4)) / 2))
-        return accountant.get_epsilon(delta)
-
-    assert loss(1) <= claim + 1e-3
-    # two shares of rho on Laplace noise are epsilon-DP for an epsilon of 0.27, which is far less than the claim
-    assert loss(1) > (0.2 if (kind, law) == ("zcdp", "laplace") else 0.8) * claim
-    assert loss(0.5) > claim + 1e-3 or (kind, law) == ("zcdp", "laplace")

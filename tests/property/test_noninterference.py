@@ -39,6 +39,7 @@ from worlds.private_tables import (
     pyarrow_table,
     typed,
 )
+from worlds.secret_rows import MALFORMED
 from worlds.small_plan import EMPTY, GROUPS, LEDGER, PERSONS, PLAN, SCHEMA, Runs, plan_for, succeeded
 
 
@@ -117,6 +118,16 @@ def test_any_python_objects(rows: list[tuple[Any, ...]], seen: tuple[Runs, dict[
 def test_any_cells_in_files(rows: list[tuple[Any, ...]], kind: Any, seen: tuple[Runs, dict[Any, Observed]]) -> None:
     runs, nobody = seen
     assert differences(runs.measured(kind, typed(rows)), nobody[kind]) == []
+
+
+def test_malformed_records_of_a_csv_file(runs: Runs) -> None:
+    def with_records(table: pa.Table, folder: Path) -> Path:
+        place = csv(table, folder)
+        place.write_bytes(b"\n".join([place.read_bytes().rstrip(), *MALFORMED, b""]))
+        return place
+
+    nobody = succeeded(runs.measured(csv, EMPTY))
+    assert differences(runs.measured(with_records, TABLES["one row"]), nobody) == []
 
 
 STEPS = [f"measure.{step}" for step in ("counted", "prepared", "drawn", "written", "sealed", "extracted")]

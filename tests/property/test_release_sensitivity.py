@@ -16,20 +16,16 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade import Budget, Column, Schema, Task, Unit, Workload
+from prade import Budget, Task, Unit, Workload
 from prade.baselines.algorithm_2 import Algorithm2
 from prade.data.public.public import Public
 from prade.measuring.run import measure
-from prade.measuring.source import open_source
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
-from prade.queries.parts import Marginal
-from worlds.counting import count
 from worlds.every_row import PARTS as EVERY_PART
 from worlds.every_row import ROWS, SCHEMA, one_table, persons
 from worlds.plans import ledger_for
@@ -182,15 +178,6 @@ def test_algorithm_2_is_epsilon_differentially_private(unit):
     assert [question.share for question in plan.questions] == [budget / 4] * 4
     assert [question.law for question in plan.questions] == ["laplace"] * 4
     assert budget.epsilon * (1 - Fraction(1, 10**12)) < largest_loss(plan, found) <= budget.epsilon
-
-
-@pytest.mark.parametrize("others", [0, 200], ids=["compared", "joined"])
-def test_a_row_is_in_one_cell_where_two_listed_texts_are_one_number(others):
-    values = ("0", "-0", *(f"text {number}" for number in range(others)))
-    schema = Schema([Column("X", "categorical", values=values, missing=True)])
-    with open_source(pa.table({"X": [0.0, -0.0, 1.0]})) as source:
-        (found,) = count(source, schema, [Marginal.of(schema, ["X"])])
-    assert found.sum() == 3
 
 
 @pytest.mark.parametrize(("budget", "noise"), SPENT, ids=NAMES)

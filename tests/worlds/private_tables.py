@@ -7,7 +7,6 @@ import decimal
 import gzip
 import itertools
 import math
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+
+from worlds.counting import duckdb_file, sqlite_file
 
 TYPES = {"AGE": pa.int64(), "SEX": pa.string(), "HOURS": pa.float64(), "PLACE": pa.string(), "ID": pa.int64()}
 NAMES = list(TYPES)
@@ -134,23 +135,13 @@ def polars(table: pa.Table, folder: Path) -> pl.DataFrame:
 
 def duckdb(table: pa.Table, folder: Path) -> str:
     """A database file of DuckDB."""
-    import duckdb
-
-    with duckdb.connect(folder / "rows.duckdb") as connection:
-        connection.register("given", table)
-        connection.execute("CREATE TABLE people AS SELECT * FROM given")
-    return f"duckdb://{folder / 'rows.duckdb'}/people"
+    return duckdb_file(folder / "rows.duckdb", people=table)
 
 
 def sqlite(table: pa.Table, folder: Path) -> str:
     """A database file of SQLite."""
-    kinds = {"AGE": "INTEGER", "SEX": "TEXT", "HOURS": "REAL", "PLACE": "TEXT", "ID": "INTEGER"}
-    with sqlite3.connect(folder / "rows.sqlite") as connection:
-        connection.execute(f"CREATE TABLE people ({', '.join(f'{name} {kind}' for name, kind in kinds.items())})")
-        cells = zip(*(table[name].to_pylist() for name in NAMES), strict=True)
-        connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?)", cells)
-    connection.close()
-    return f"sqlite://{folder / 'rows.sqlite'}/people"
+    cells = zip(*(table[name].to_pylist() for name in NAMES), strict=True)
+    return sqlite_file(folder / "rows.sqlite", "AGE INTEGER, SEX TEXT, HOURS REAL, PLACE TEXT, ID INTEGER", cells)
 
 
 ALL: list[Callable[[pa.Table, Path], Any]] = [

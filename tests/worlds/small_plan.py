@@ -12,8 +12,11 @@ import pyarrow as pa
 from prade import Budget, Column, Schema, Unit, Workload
 from prade.core.execution import Execution
 from prade.measuring.run import measure
+from prade.measuring.source import open_source
+from prade.measuring.streams import Stream
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
+from worlds.counting import count
 from worlds.observation import Observed, observing
 from worlds.plans import ledger_for
 from worlds.private_tables import TABLES
@@ -35,6 +38,13 @@ LEDGER = "budget.ledger"
 
 def plan_for(unit: Unit = PERSONS, budget: Budget = PLAN.budget) -> Plan:
     return Plan("people", SCHEMA, budget, unit, LEVELS, GROUPS)
+
+
+def counts_of(private: Any, unit: Unit | None = None) -> list[list[Any]]:
+    """The counts of every column, pair and place, of a source or of what is to be opened as one."""
+    parts = Workload.all_marginals(SCHEMA, 2).parts
+    with private if isinstance(private, Stream) else open_source(private) as source:
+        return [each.tolist() for each in count(source, SCHEMA, parts, GROUPS, unit)]
 
 
 class Runs:
