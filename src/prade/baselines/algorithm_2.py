@@ -20,8 +20,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError, PradeError
 from prade.core.execution import Execution
-from prade.data.public.information import Information
-from prade.data.public.joint import Coded, Prior
+from prade.data.public.joint import Coded, Information, Prior
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
 from prade.estimating.estimate import Estimate

@@ -21,7 +21,7 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.errors import many
 from prade.data.declare.schema import Schema
-from prade.data.public.information import Information
+from prade.data.public.joint import Information
 from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from prade.data.declare.schema import Schema
-from prade.data.public.information import Information
+from prade.data.public.joint import Information
 
 Pair = tuple[str, str]
 Columns = tuple[str, ...]

@@ -5,7 +5,6 @@ import pytest
 
 from prade import Column, Plan, Schema, SchemaError, Task
 from prade.data.declare.draft import proposed_links
-from prade.examples import census_like
 
 PLACE = Column("PLACE", "group", values=["a", "b"])
 WAGES, INCOME, AGE = (Column(name, "numeric", edges=(10, 100)) for name in ("WAGES", "INCOME", "AGE"))
@@ -87,9 +86,3 @@ def test_few_rows_prove_nothing_and_separate_sets_stay_separate():
     assert proposed_links(bins("WAGES", "INCOME"), few) == proposed_links([SEX], {"SEX": [1, 2]}) == ()
     table |= {"LOW": table["RENT"], "HIGH": table["RENT"] + 1}
     assert proposed_links(bins("LOW", "WAGES", "HIGH", "INCOME"), table) == (("LOW", "HIGH"), ("WAGES", "INCOME"))
-
-
-def test_the_draft_of_a_schema_proposes_links():
-    data = census_like(persons=2000, places_per_state=2)
-    drafted = Schema.infer(data.public, groups=["STATE", "PLACE"], skip=["PERSON"])
-    assert ("WAGE", "INCOME") in drafted.linked

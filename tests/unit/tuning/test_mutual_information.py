@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from prade import Schema
-from prade.data.public.information import Information
-from prade.data.public.joint import Coded
+from prade.data.public.joint import Coded, Information
 from prade.tuning.mutual_information import (
     cliques,
     independent_columns,

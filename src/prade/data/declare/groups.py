@@ -143,10 +143,8 @@ class Groups:
         columns = tuple(self.columns[index] for index in indices)
         shape = tuple(column.present for column in columns)
         if (cells := math.prod(shape)) >= MOST_COMBINATIONS:
-            raise DataError(
-                f"{', '.join(keys)} of the list of groups have {cells:,} combinations, too many for 64 bits; leave out "
-                "columns that follow from others"
-            )
+            many = f"{', '.join(keys)} of the list of groups have {cells:,} combinations, too many for 64 bits"
+            raise DataError(f"{many}; leave out columns that follow from others")
         joint = np.zeros(len(self), np.int64)
         for index, size in zip(indices, shape, strict=True):
             joint = joint * size + self.codes[:, index]
@@ -204,16 +202,6 @@ class RecurringGroups:
     """A key for every public group and for every group of a level; groups with the same key are the same (-1: none).
 
     There are keys of all columns, and of all but those of time, by which the groups that are `loose` are recognised.
-
-    >>> from prade import Column, Schema
-    >>> from prade.data.public.public import Public
-    >>> schema = Schema([Column("PLACE", "group"), Column("YEAR", "group"), Column("AGE", "numeric", edges=[18])])
-    >>> table = {"PLACE": ["a", "b", "a", "c"], "YEAR": [2018, 2018, 2019, 2019], "AGE": [1, 2, 70, 4]}
-    >>> public = Public.of(schema, table, by=["PLACE", "YEAR"])
-    >>> this_year = Groups.of({"PLACE": ["a", "b", "z"], "YEAR": [2020, 2020, 2020]}).level(["PLACE", "YEAR"])
-    >>> recurring = RecurringGroups.of(public.groups, this_year)
-    >>> recurring.recurs, recurring.rows(public.group, 0)
-    (array([ True,  True, False]), array([ True, False,  True, False]))
     """
 
     keys: tuple[Ints, Ints]  # of each public group: by all columns, by all but time
@@ -230,13 +218,12 @@ class RecurringGroups:
             return cls((everybody, everybody), np.zeros(1, np.int64), np.zeros(1, np.bool_), np.ones(1, np.int64))
         values = {name: [row[k] for row in level.values] for k, name in enumerate(level.by)}
         theirs = {name: [row[public.by.index(name)] for row in public.values] for name in level.by if name in public.by}
-        telling = [
-            name
-            for name in level.by
-            if len(set(values[name])) > 1
-            or (len(set(theirs.get(name, ()))) > 1)
-            or has_values(public, name, values[name])
-        ]
+
+        def tells(name: str) -> bool:
+            differ = len(set(values[name])) > 1 or len(set(theirs.get(name, ()))) > 1
+            return differ or has_values(public, name, values[name])
+
+        telling = [name for name in level.by if tells(name)]
         timeless = [name for name in telling if not is_time([*values[name], *theirs.get(name, ())])]
         keys, of_group = [], []
         for names in (telling, timeless):
@@ -277,11 +264,7 @@ class RecurringGroups:
 
 
 def is_time(values: Iterable[Any]) -> bool:
-    """Whether all values are years, quarters, months or dates.
-
-    >>> is_time([2019, 2020]), is_time(["2019-Q1", "2019-Q2"]), is_time([100, 2019]), is_time(["east"])
-    (True, True, False, False)
-    """
+    """Whether all values are years, quarters, months or dates."""
     return all(
         isinstance(value, datetime.date)
         or (isinstance(value, (int, np.integer)) and int(value) in YEARS)

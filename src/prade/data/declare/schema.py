@@ -41,9 +41,8 @@ COLUMN_KEYS = (
 class Schema:
     """An ordered set of columns; the domain is the product of their codes.
 
-    `linked` are sets of columns whose values belong together, such as wages and income: a synthetic row takes its
-    values in such a set from one public row. `invariants` are facts about the rows. Schemas that differ only in
-    invariants, titles and labels are equal, because they code rows alike.
+    A synthetic row takes its values in each set of `linked` columns, such as wages and income, from one public row.
+    `invariants` are facts about the rows. Schemas that differ only in invariants, titles and labels are equal.
 
     >>> sex, age = Column("SEX", "categorical", values=(1, 2)), Column("AGE", "numeric", edges=(18, 65))
     >>> schema = Schema([sex, age])
@@ -131,26 +130,17 @@ class Schema:
         return Schema(bare, linked=self.linked, invariants=self.invariants)
 
     def with_groups(self, table: Any) -> Schema:
-        """This schema with the values of its group columns taken from a public list of groups.
-
-        `table` is a table or file with one row per group. A group column that is not in the list keeps its values.
-        """
+        """This schema with the values of its group columns taken from a public table or file with one row per group."""
         groups = read_table(table)
         filled = []
         for column in self.columns:
             if column.groups and column.name in groups.column_names:
                 values = distinct_values(group_cells(table, column.name))
                 if None in values or not values:
-                    raise SchemaError(
-                        f"column {column.name!r}: the list of groups has an empty cell or no rows; "
-                        "give every group a value"
-                    )
+                    raise column.error("the list of groups has an empty cell or no rows; give every group a value")
                 column = replace(column.unlabelled(), values=tuple(values)).labelled_like(column)
             elif column.groups and not column.values:
-                raise SchemaError(
-                    f"column {column.name!r}: the list of groups has no such column"
-                    f"{closest(column.name, groups.column_names)}"
-                )
+                raise column.error(f"the list of groups has no such column{closest(column.name, groups.column_names)}")
             filled.append(column)
         return Schema(filled, linked=self.linked, invariants=self.invariants)
 
@@ -195,8 +185,8 @@ class Schema:
 
         A column with at most `max_values` distinct texts, Booleans or whole numbers becomes categorical, one with more
         numbers numeric, with about `bins` bins at rounded quantiles. One text such as "N" among numbers stands for
-        missing. `groups` become group columns; `weight` and those in `skip` are left out. A text column with more than
-        `max_values` values is refused. Numeric columns are linked where one is hardly ever above the other.
+        missing. `weight` and columns in `skip` are left out. Numeric columns are linked where one is hardly ever above
+        the other.
         """
         columns = infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins)
         return cls(columns, linked=proposed_links(columns, table))
@@ -218,25 +208,20 @@ class Schema:
         return hashlib.sha256(self.unlabelled().with_invariants(()).to_toml().encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Schema):
-            return NotImplemented
-        return (self.columns, self.linked) == (other.columns, other.linked)
+        return isinstance(other, Schema) and (self.columns, self.linked) == (other.columns, other.linked)
 
     def __hash__(self) -> int:
         return hash((self.columns, self.linked))
 
     def __repr__(self) -> str:
-        kinds = (f"{column.name}: {column.kind}" for column in self.columns[:6])
-        more = ", ..." if len(self.columns) > 6 else ""
-        return f"Schema({len(self.columns)} columns: {', '.join(kinds)}{more})"
+        kinds = [f"{column.name}: {column.kind}" for column in self.columns]
+        return f"Schema({len(kinds)} columns: {', '.join([*kinds[:6], *['...'] * (len(kinds) > 6)])})"
 
 
 def _checked_links(linked: Any, coded: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Sets of linked columns, if that is what they are: two or more coded columns each, no column in two sets."""
     if not _is_list(linked) or not all(map(_is_list, linked)):
-        raise SchemaError(
-            f'linked is {linked!r}; give a list of lists of column names, e.g. linked = [["WAGES", "INCOME"]]'
-        )
+        raise SchemaError(f'linked is {linked!r}; give a list of lists of column names, e.g. [["WAGES", "INCOME"]]')
     seen: list[str] = []
     for together in linked:
         shown = f"linked: {list(together)}"
@@ -259,10 +244,8 @@ def _is_list(value: Any) -> bool:
 def _columns_of(table: Mapping[str, Any]) -> list[Column]:
     _refuse_unknown_keys(table, ("version", "linked", "column", "invariant"))
     if table.get("version") != VERSION or isinstance(table["version"], bool):
-        raise SchemaError(
-            f"version is {table.get('version')!r}, but this version of prade reads `version = {VERSION}`; begin the "
-            "file with it"
-        )
+        found = f"version is {table.get('version')!r}"
+        raise SchemaError(f"{found}, but this version of prade reads `version = {VERSION}`; begin the file with it")
     entries = table.get("column")
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise SchemaError("the schema has no columns; write a [[column]] table (double brackets) for each column")
@@ -363,10 +346,8 @@ class PublishedTotals:
         """From a table or file with one row per group: the group columns `level`, and the numbers in `column`."""
         by = names_of(level) if isinstance(level, str | Sequence) else (level,)
         if not all(isinstance(name, str) for name in (*by, column)) or len({*by, column}) < len(by) + 1:
-            raise SchemaError(
-                f"level is {str(level)[:40]!r} and column is {str(column)[:40]!r}; name the group columns of the "
-                "totals, and the column of the numbers"
-            )
+            said = f"level is {str(level)[:40]!r} and column is {str(column)[:40]!r}"
+            raise SchemaError(f"{said}; name the group columns of the totals, and the column of the numbers")
         _check_source(source)
         listed = read_table(table, [*by, column])
         groups = Groups.of(pa.table({name: group_cells(table, name, listed) for name in by}) if by else None)
@@ -378,9 +359,8 @@ class PublishedTotals:
         return cls(by, groups, tuple(rows), source)
 
     def __str__(self) -> str:
-        return (
-            f"the numbers of rows of {'+'.join(self.level)}" if self.level else "the number of rows of the whole table"
-        )
+        of_level = f"the numbers of rows of {'+'.join(self.level)}"
+        return of_level if self.level else "the number of rows of the whole table"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; the numbers are in it, whatever file they came from."""
@@ -433,11 +413,9 @@ def _invariant_of(table: Mapping[str, Any], folder: Path | None) -> Invariant:
 
 def _whole_number(cell: Any, column: str) -> int:
     number = int(cell) if isinstance(cell, float) and cell.is_integer() else cell
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise SchemaError(
-            f"{column} is {str(cell)[:40]!r} in some group; a number of rows is a whole number, 0 or more"
-        )
-    return number
+    if type(number) is int and number >= 0:
+        return number
+    raise SchemaError(f"{column} is {str(cell)[:40]!r} in some group; a number of rows is a whole number, 0 or more")
 
 
 def _check_source(source: Any) -> None:

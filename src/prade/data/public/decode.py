@@ -1,15 +1,21 @@
 """Turning codes back into a table like the public one: same types, same column order, missing cells where coded.
 
-The numbers of a row are those of a public row with the same codes (`prade.data.public.donors`), if there is one. Else a
-column takes a public value of its bin, in proportion to the weights of its rows: heaping at round numbers stays. If the
-public table has no value in a bin, numbers are drawn uniformly.
+All values of a synthetic row come from one public row with the same codes, its *donor*, so that values that belong
+together stay together: wages are part of the same person's income.
+
+If no public row has all codes of a row, its columns are put in a line: the linked sets of the schema, then the other
+numeric columns. One donor gives as many columns from the start of the line as some public row has the bins of,
+together; another donor those that follow, and so on. A linked set is divided only if no public row has its bins
+together. A column that is left over takes a public value of its bin, in proportion to the weights of its rows: heaping
+at round numbers stays. If the public table has no value in a bin, numbers are drawn uniformly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -22,12 +28,137 @@ from prade.core.execution import cores, finishing
 from prade.data.declare.column import Column
 from prade.data.declare.numeric import Numeric
 from prade.data.declare.schema import Schema
-from prade.data.public.donors import NONE, Donors, RowIndex
-from prade.data.public.joint import Joint, row_weights
+from prade.data.public.joint import Codes, Joint, row_weights
 from prade.data.read.cells import AT_ONCE, Columns, one_piece
 from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
 from prade.data.read.tables import plain_cells, read_table
+
+NONE = -1  # in place of a row number: no public row
+MOST_INDEXES = 4  # kept at once: each takes a dozen bytes per public row
+
+
+@dataclass(frozen=True, eq=False)
+class Donors:
+    """The codes of the public rows, by column, and their weights, all above 0."""
+
+    schema: Schema
+    codes: Codes
+    weights: Floats
+    _indexes: dict[tuple[str, ...], RowIndex] = field(default_factory=dict)
+
+    def find(self, wanted: Codes, chances: Chances, drawn: Ints | None = None) -> dict[str, Ints]:
+        """The donor of each row for each numeric column of `wanted`: the number of a public row, or -1 for none.
+
+        It is the `drawn` public row if that has the row's codes, else one that has them, drawn by weight.
+        """
+        rows = len(next(iter(wanted.values())))
+        donor = np.full(rows, NONE) if drawn is None else np.where(self.agree(wanted, drawn), drawn, NONE)
+        without = np.flatnonzero(donor == NONE)
+        donor[without] = self._pick(list(wanted), wanted, without, chances)
+        found = {name: donor.copy() for name in wanted if self.schema[name].numeric}
+        self._find_in_line(found, wanted, without[donor[without] == NONE], chances)
+        return found
+
+    def agree(self, wanted: Codes, drawn: Ints) -> Flags:
+        """Whether each drawn public row exists and has the codes of its row."""
+        known = (drawn >= 0) & (drawn < len(self.weights))
+        rows = np.where(known, drawn, 0)
+        for name, code in wanted.items():
+            known &= self.codes[name][rows] == code
+        return known
+
+    def _pick(self, columns: Sequence[str], wanted: Codes, rows: Ints, chances: Chances) -> Ints:
+        """For each of some rows, a public row with the same codes in these columns, drawn by weight; -1 for none."""
+        if not len(rows):
+            return rows
+        index = self._index(tuple(columns))
+        first, stop = index.runs([wanted[name][rows] for name in columns])
+        chance = chances.uniform("\n".join(["donor", *columns]), rows)
+        place = drawn_in_runs(np.cumsum(self.weights[index.order]), first, stop, chance)
+        return np.where(first < stop, index.order[np.minimum(place, len(self.weights) - 1)].astype(np.int64), NONE)
+
+    def _index(self, columns: tuple[str, ...]) -> RowIndex:
+        """The public rows by their codes in some columns; the last few are kept for the next batch of rows."""
+        if columns not in self._indexes:
+            while len(self._indexes) >= MOST_INDEXES:
+                del self._indexes[next(iter(self._indexes))]
+            sizes = [self.schema.size(name) for name in columns]
+            self._indexes[columns] = RowIndex([self.codes[name] for name in columns], sizes)
+        return self._indexes[columns]
+
+    def _find_in_line(self, found: dict[str, Ints], wanted: Codes, rows: Ints, chances: Chances) -> None:
+        """Fill in the donors of rows whose codes no public row has, from the start of the line to its end."""
+        sets = [tuple(name for name in together if name in wanted) for together in self.schema.linked]
+        linked = {name for together in sets for name in together}
+        sets += [(name,) for name in found if name not in linked]
+        line = [name for together in sets for name in together]
+        bounds = list(accumulate(map(len, sets)))
+        reached = np.zeros(len(rows), np.int64)  # how much of the line each row has donors for
+        for start in range(len(line)):
+            waiting = np.flatnonzero(reached == start)
+            for end in _ends(start, bounds):
+                picked = self._pick(line[start:end], wanted, rows[waiting], chances)
+                has = picked != NONE
+                for name in line[start:end]:
+                    if name in found:
+                        found[name][rows[waiting[has]]] = picked[has]
+                reached[waiting[has]] = end
+                waiting = waiting[~has]
+            reached[waiting] = start + 1
+
+
+def _ends(start: int, bounds: Sequence[int]) -> list[int]:
+    """Where two columns or more that begin at `start` may end: at the end of a set if possible, or else within one."""
+    of_set = next(bound for bound in bounds if bound > start)
+    whole = [bound for bound in reversed(bounds) if bound >= start + 2]
+    return whole + list(range(of_set - 1, start + 1, -1))
+
+
+# ---------------------------------------------------------------------- an index of rows by their codes
+
+
+class RowIndex:
+    """An index of rows, sorted by a random 64-bit sum of their codes (checked: different rows never share one).
+
+    `order` has the numbers of the rows; equal rows are next to each other, in their own order.
+    """
+
+    def __init__(self, columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> None:
+        generator = np.random.default_rng(0x9E3779B9)
+        self._columns = columns
+        while True:
+            # one more than the codes there are: all that is larger is like no row
+            self._values = [generator.integers(0, 2**64, size=size + 1, dtype=np.uint64) for size in sizes]
+            key = self._keys(columns)
+            order = np.argsort(key, kind="stable")
+            self._sorted = key[order]
+            self.order = order.astype(np.min_scalar_type(len(order)))
+            same = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])  # neighbours, to be equal in every column
+            if all(np.array_equal(column[self.order[same]], column[self.order[same + 1]]) for column in columns):
+                return
+
+    def _keys(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
+        key = np.zeros(len(columns[0]), np.uint64)
+        for values, column in zip(self._values, columns, strict=True):
+            inside = (column >= 0) & (column < len(values))
+            key += values[np.where(inside, column, len(values) - 1)]
+        return key
+
+    def runs(self, wanted: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
+        """Where the rows that are equal to each of some others begin and end in `order`; an empty run for none."""
+        keys = self._keys(wanted)
+        first, stop = (np.searchsorted(self._sorted, keys, side=side) for side in ("left", "right"))
+        found = np.flatnonzero(first < stop)
+        rows = self.order[first[found]]
+        equal = np.ones(len(found), np.bool_)
+        for column, mine in zip(self._columns, wanted, strict=True):
+            equal &= column[rows] == mine[found]
+        stop[found[~equal]] = first[found[~equal]]
+        return first, stop
+
+
+# ---------------------------------------------------------------------- menus
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +220,6 @@ class Menu:
         return pa.concat_arrays([public, drawn]), len(public) + np.arange(len(codes))
 
 
-# ---------------------------------------------------------------------- menus
-
-
 def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
     """The values as the public table writes them, with the rows that have them; rows of weight 0 are left out."""
     seen = one_piece(plain_cells(cells)).dictionary_encode()
@@ -110,17 +238,13 @@ def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
     codes_of_rows = codes.astype(np.min_scalar_type(column.size))[rows]
     if column.numeric:
         starts = np.searchsorted(codes[order], np.arange(column.present + 1))
-        place = np.full(len(codes), NONE, _signed(len(order)))
+        place = np.full(len(codes), NONE, np.min_scalar_type(-max(len(order), 1)))
         place[order] = np.arange(len(order))
         return Menu(column, menu, starts, np.cumsum(counts[order]), codes_of_rows, place[rows])
-    of_row = np.where(usable, codes, NONE).astype(_signed(column.size))[rows]
+    of_row = np.where(usable, codes, NONE).astype(np.min_scalar_type(-column.size))[rows]
     places = np.arange(column.present + 1)
     written = _as_written(column, pa.array(column.values), menu, codes[order])
     return Menu(column, written, places, places[1:].astype(np.float64), codes_of_rows, of_row)
-
-
-def _signed(size: int) -> np.dtype[Any]:
-    return np.min_scalar_type(-max(size, 1))
 
 
 def _as_written(column: Column, listed: Any, values: Any, codes: Ints) -> Any:
@@ -140,30 +264,6 @@ def _as_written(column: Column, listed: Any, values: Any, codes: Ints) -> Any:
 
 
 MISSING, OUTSIDE = 0, 1  # no value, or one that is not in the menu; other values are numbered from 2 on
-
-
-class Copies:
-    """Finds the rows of tables that have the values of one public row in all columns, as written, not only the bins."""
-
-    def __init__(self, menus: Sequence[Menu]) -> None:
-        self._menus = menus
-
-    def flags(self, table: pa.Table) -> Flags:
-        """Whether each row is a copy."""
-        first, stop = self._index.runs([_numbered_cells(menu, table[menu.column.name]) for menu in self._menus])
-        return first < stop
-
-    @cached_property
-    def whole(self) -> Flags:
-        """Whether all values of each public row are in the domain: only such a row can have a copy."""
-        fits = [(menu.codes >= menu.column.present) | (menu.of_row >= 0) for menu in self._menus]
-        return np.asarray(np.logical_and.reduce(fits))
-
-    @cached_property
-    def _index(self) -> RowIndex:
-        numbers = [_numbered_rows(menu) for menu in self._menus]
-        sizes = [int(each.max(initial=0)) + 1 for each in numbers]
-        return RowIndex([each.astype(np.min_scalar_type(n - 1)) for each, n in zip(numbers, sizes, strict=True)], sizes)
 
 
 def _numbered_rows(menu: Menu) -> Ints:
@@ -190,8 +290,7 @@ def _numbered_cells(menu: Menu, cells: Any) -> Ints:
 
 def _ranks(menu: Menu) -> tuple[Floats, Ints]:
     """The numbers of a menu in rising order, and the rank of each value ("1" and "1.0" have one)."""
-    known, rank = np.unique(numbers_of(menu.column, menu.values), return_inverse=True)
-    return known, rank
+    return np.unique(numbers_of(menu.column, menu.values), return_inverse=True)
 
 
 class Decoder:
@@ -255,14 +354,27 @@ class Decoder:
         `coded` and `drawn` are what the table was decoded from, if known, which saves a look at the cells.
         """
         copied = np.zeros(table.num_rows, np.bool_)
+        menus = [self._menus[name] for name in self.schema.coded]
         if coded is not None and drawn is not None and self._donors is not None:
             copied = self._donors.agree(coded.codes, drawn)
-            copied[copied] = self._copies.whole[drawn[copied]]
+            copied[copied] = self._whole[drawn[copied]]
         others = np.flatnonzero(~copied)
         if len(others):
-            copied[others] = self._copies.flags(table.take(others))
+            cells = table.take(others)
+            first, stop = self._numbers.runs([_numbered_cells(menu, cells[menu.column.name]) for menu in menus])
+            copied[others] = first < stop
         return copied
 
     @cached_property
-    def _copies(self) -> Copies:
-        return Copies([self._menus[name] for name in self.schema.coded])
+    def _whole(self) -> Flags:
+        """Whether all values of each public row are in the domain: only such a row can have a copy."""
+        menus = [self._menus[name] for name in self.schema.coded]
+        fits = [(each.codes >= each.column.present) | (each.of_row >= 0) for each in menus]
+        return np.asarray(np.logical_and.reduce(fits))
+
+    @cached_property
+    def _numbers(self) -> RowIndex:
+        """The public rows by the numbers of their values, as written, not only by their bins."""
+        numbers = [_numbered_rows(self._menus[name]) for name in self.schema.coded]
+        sizes = [int(each.max(initial=0)) + 1 for each in numbers]
+        return RowIndex([each.astype(np.min_scalar_type(n - 1)) for each, n in zip(numbers, sizes, strict=True)], sizes)

@@ -36,9 +36,7 @@ DAY = 86_400_000_000  # microseconds
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 FARTHEST = 2**62  # microseconds from 1970, about 146,000 years: times farther away are moved to this limit
 LONGEST = 400  # digits: decimal numbers with more become floats (the range of a double ends before that)
-NOT_TEXT = (
-    "\ufffd"  # begins the text of a cell that is not Unicode, which makes it unlike any number, date or listed value
-)
+NOT_TEXT = "\ufffd"  # begins the text of a cell that is not Unicode: it is unlike any number, date or listed value
 EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -112,11 +110,7 @@ def _valid_text(raw: bytes) -> str:
 
 
 def text_of_bytes(raw: bytes, encoding: str = "utf-8") -> str:
-    """The text of bytes, a different text for all different bytes: U+FFFD and hexadecimal digits if they are not text.
-
-    >>> text_of_bytes(b"caf\\xe9", "latin-1"), text_of_bytes(b"caf\\xe9")
-    ('café', '\ufffd636166e9')
-    """
+    """The text of bytes, another for all different bytes: U+FFFD and hexadecimal digits if they are not text."""
     try:
         text = raw.decode(encoding)
     except UnicodeError:
@@ -150,26 +144,23 @@ def floats_of(cells: Any) -> NDArray[np.float64]:
 def microseconds(cells: Any) -> pa.Array:
     """Each date or time as whole microseconds since 1970 in UTC; times beyond `FARTHEST` are moved to it."""
     days = pa.types.is_date32(cells.type)
-    empty = cells.is_null().to_numpy(zero_copy_only=False)
     raw = cells.cast(pa.int32()).cast(pa.int64()) if days else cells.cast(pa.int64())
-    raw = raw.fill_null(0).to_numpy(zero_copy_only=False)
+    since = raw.fill_null(0).to_numpy(zero_copy_only=False)
     unit = "ms" if pa.types.is_date64(cells.type) else "d" if days else cells.type.unit
     if unit == "ns":
-        since = raw // 1000
+        since = since // 1000
     else:
         factor = DAY if unit == "d" else 10**6 // PER_SECOND[unit]
-        since = np.clip(raw, -(FARTHEST // factor), FARTHEST // factor) * factor
-    return pa.array(np.clip(since, -FARTHEST, FARTHEST), mask=empty)
+        since = np.clip(since, -(FARTHEST // factor), FARTHEST // factor) * factor
+    return pa.array(np.clip(since, -FARTHEST, FARTHEST), mask=cells.is_null().to_numpy(zero_copy_only=False))
 
 
 def days_of(cells: Any) -> NDArray[np.float64]:
     """Each date or time as days since 1970-01-01, with the time of day as a fraction; NaN for missing cells."""
     if pa.types.is_date32(cells.type):
         return floats_of(cells.cast(pa.int32()))
-    moments = microseconds(cells)
-    since = moments.fill_null(0).to_numpy(zero_copy_only=False)
-    days = since // DAY + since % DAY / DAY
-    return np.where(moments.is_null().to_numpy(zero_copy_only=False), np.nan, days)
+    since = microseconds(cells).fill_null(0).to_numpy(zero_copy_only=False)
+    return np.where(cells.is_null().to_numpy(zero_copy_only=False), np.nan, since // DAY + since % DAY / DAY)
 
 
 def numerals_in(texts: Any) -> Any:
@@ -227,15 +218,11 @@ def _time_texts(moments: pa.Array) -> Any:
 def decimal_cells(texts: Any) -> Any:
     """Decimal numbers that an engine writes as text: each cell has the type of its own value."""
     distinct = texts.dictionary_encode()
-    numbers = [*map(_decimal_or_text, distinct.dictionary.to_pylist()), None]
+    numbers: list[Any] = [*distinct.dictionary.to_pylist(), None]
+    for place, text in enumerate(numbers[:-1]):
+        with suppress(decimal.InvalidOperation):
+            numbers[place] = decimal.Decimal(text)
     return object_cells(numbers).take(distinct.indices.fill_null(len(numbers) - 1))
-
-
-def _decimal_or_text(text: str) -> Any:
-    try:
-        return decimal.Decimal(text)
-    except decimal.InvalidOperation:
-        return text
 
 
 # `object` stands for all values that a schema cannot list
@@ -361,10 +348,7 @@ def require_plain_type(name: str, kind: pa.DataType) -> None:
     """Refuse a column of a public table whose cells are not single values: lists, structs, durations, bytes."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not (is_number(kind) or is_day(kind) or is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise DataError(
-            f"column {name!r}: cells of type {kind} are not supported; convert them to numbers, text, true/false or "
-            "dates"
-        )
+        raise DataError(f"column {name!r}: cells of type {kind} cannot be read; convert them to numbers, text or dates")
 
 
 def replace_invalid_utf8(table: pa.Table) -> pa.Table:
@@ -425,10 +409,7 @@ class Columns:
 
     def table(self, names: Sequence[str]) -> pa.Table:
         """Some columns together."""
-        found = [self._read(name) for name in names]
-        if len(found) == 1:
-            return found[0]
-        return pa.table({name: each[name] for name, each in zip(names, found, strict=True)})
+        return self._read(names[0]) if len(names) == 1 else pa.table({name: self[name] for name in names})
 
     def changed(self, change: Callable[[str, Any], Any]) -> Columns:
         """The same columns, each changed when it is read: `change` gets a column's name and its cells."""

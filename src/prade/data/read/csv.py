@@ -45,13 +45,9 @@ ESCAPING = ("idna", "iso2022", "raw", "unicode")
 
 @dataclass(frozen=True)
 class CsvFormat:
-    r"""The encoding of a CSV file, and the character between its cells.
+    r"""The encoding of a CSV file, and the character between its cells; a tab may be written as ``tab`` or ``\t``.
 
     `encoding` is any codec of Python in which line ends, quotes and delimiters are single bytes that mean nothing else.
-    `delimiter` is one character; a tab may be written as ``tab`` or ``\t``.
-
-    >>> CsvFormat("Latin-1", "tab")
-    CsvFormat(encoding='iso8859-1', delimiter='\t')
     """
 
     encoding: str = "utf-8"
@@ -83,10 +79,8 @@ def _codec(encoding: str, delimiter: str) -> str:
     if known.name == "utf-8-sig":  # every cell is decoded on its own, and only the file begins with a mark
         return "utf-8"
     if known.name.startswith(ESCAPING) or not _keeps_apart(known.name, f"{delimiter}{QUOTE}\r\n"):
-        raise DataError(
-            f"encoding is {encoding!r}, in which the bytes of delimiters, quotes and line ends have other meanings; "
-            "convert the file to UTF-8"
-        )
+        which = "in which the bytes of delimiters, quotes and line ends have other meanings"
+        raise DataError(f"encoding is {encoding!r}, {which}; convert the file to UTF-8")
     return known.name
 
 
@@ -155,18 +149,16 @@ def cells_of(record: bytes, separator: bytes) -> list[bytes]:
     ([b'1', b'a, b', b'c'], [b'1', b'"a', b'b"c'])
     """
     quoted = re.compile(rb'"([^"]*(?:""[^"]*)*)"(?=%s|\Z)' % re.escape(separator), re.DOTALL)
-    cells, place = [], 0
-    while True:
+    cells, end = [], -1
+    while end < len(record):
+        place = end + 1
         if (found := quoted.match(record, place)) is not None:
             cells.append(found[1].replace(b'""', b'"'))
             end = found.end()
         else:
-            end = record.find(separator, place)
-            end = len(record) if end < 0 else end
+            end = record.find(separator, place) % (len(record) + 1)  # the record's end for -1
             cells.append(record[place:end])
-        if end == len(record):
-            return cells
-        place = end + 1
+    return cells
 
 
 def header_of(path: str | PathLike[str], form: CsvFormat) -> list[str]:
@@ -181,15 +173,12 @@ def header_of(path: str | PathLike[str], form: CsvFormat) -> list[str]:
     try:
         names = [cell.decode(form.encoding) for cell in cells_of(record, form.delimiter.encode())]
     except UnicodeError:
-        raise DataError(
-            f"the column names in {path} are not text in the encoding {form.encoding}", remedy="encoding"
-        ) from None
+        message = f"the column names in {path} are not text in the encoding {form.encoding}"
+        raise DataError(message, remedy="encoding") from None
     if len(names) == 1 and (likely := [mark for mark in (";", "\t", ",", "|") if mark in names[0]]):
         shown = "tab" if likely[0] == "\t" else likely[0]
-        raise DataError(
-            f'the columns of {path} look separated by "{shown}", not by "{form.delimiter}"',
-            remedy=Remedy("delimiter", shown),
-        )
+        message = f'the columns of {path} look separated by "{shown}", not by "{form.delimiter}"'
+        raise DataError(message, remedy=Remedy("delimiter", shown))
     return names
 
 
@@ -272,8 +261,9 @@ def _blocks(path: str, longest: int, size: int) -> Iterator[bytes]:
 
 
 def _separators(records: Records, separator: int, columns: int) -> tuple[Places, NDArray[np.bool_]]:
-    """Which records are written properly (the right number of cells, quotes only around whole cells or doubled within
-    them), and of those that are, the places of all separators.
+    """The places of all separators of the records that are written properly, and which those are.
+
+    They have the right number of cells, and quotes only around whole cells or doubled within them.
     """
     content = np.frombuffer(records.text, np.uint8)
     separators = np.flatnonzero(content == separator)
@@ -293,12 +283,7 @@ def _separators(records: Records, separator: int, columns: int) -> tuple[Places,
 
 def _outside_quotes(separators: Places, quotes: Places) -> Places:
     """The separators that are not between two quotes of a pair; a record has quotes in pairs only."""
-    begins, ends = np.searchsorted(separators, quotes[0::2]), np.searchsorted(separators, quotes[1::2])
-    if (begins == ends).all():
-        return separators
-    size = len(separators) + 1
-    depth: Places = np.cumsum(np.bincount(begins, minlength=size) - np.bincount(ends, minlength=size))
-    return np.asarray(separators[depth[:-1] == 0])
+    return np.asarray(separators[np.searchsorted(quotes, separators) % 2 == 0])
 
 
 def _numbers(places: Places, records: Records) -> Places:

@@ -1,8 +1,4 @@
-"""Parquet files: folders of them, files with a header of prade's own, notes about copies.
-
-The folders of a data set say what their files have, as in STATE-17/part-00000.parquet, but every file has all its
-columns, so that every program reads them with their types.
-"""
+"""Parquet files: folders of them, files with a header of prade's own, notes about copies."""
 
 from __future__ import annotations
 
@@ -38,10 +34,8 @@ def parts_of(folder: Path) -> list[Path]:
     if not parts:
         raise DataError(f"{folder} is a folder without parquet files; give a table file, or a folder of parquet files")
     if named := [each for path in parts for each in names[path][:-1] if "=" in each]:
-        raise DataError(
-            f"{folder} has a column in the names of its folders ({named[0]}), which lose its type; write all "
-            "columns into the files, as `prade sample --partitioned` does"
-        )
+        found = f"{folder} has a column in the names of its folders ({named[0]}), which lose its type"
+        raise DataError(f"{found}; write all columns into the files, as `prade sample --partitioned` does")
     return parts
 
 
@@ -67,11 +61,7 @@ def schema_of(path: Path) -> pa.Schema:
 
 
 def folder_name(column: str, value: object) -> str:
-    """The name of the folder of the rows that have a value, whatever characters the value has.
-
-    >>> folder_name("PLACE", "a/b = c")
-    'PLACE-a%2Fb%20%3D%20c'
-    """
+    """The name of the folder of the rows that have a value, whatever characters the value has: STATE-17."""
     return f"{quote(column, safe='')}-{quote(str(value), safe='')}"[:200]
 
 
@@ -112,17 +102,13 @@ def read_header(table: pa.Table, kind: type[Structure], path: str | PathLike[str
     return structured(header, kind)
 
 
-def whole_numbers(table: pa.Table, name: str) -> NDArray[Any]:
-    """A column of integers without empty cells."""
-    return _numbers(table, name, pa.types.is_integer)
-
-
 def floats(table: pa.Table, name: str) -> NDArray[np.float64]:
     """A column of doubles without empty cells."""
-    return _numbers(table, name, pa.types.is_float64)
+    return whole_numbers(table, name, pa.types.is_float64)
 
 
-def _numbers(table: pa.Table, name: str, fits: Any) -> NDArray[Any]:
+def whole_numbers(table: pa.Table, name: str, fits: Any = pa.types.is_integer) -> NDArray[Any]:
+    """A column of integers without empty cells."""
     cells = table[name] if table.column_names.count(name) == 1 else None
     if cells is None or cells.null_count or not fits(cells.type):
         raise Malformed(f"there is no column {name!r} of the type with which it was written, without empty cells")
@@ -150,5 +136,5 @@ def copies_in_words(share: float | None) -> str:
     """How many of the synthetic rows are copies, in one sentence; the share is rounded down, so 100 % means all."""
     if share is None:
         return "How many of the rows have exactly the values of one public row was not recorded."
-    every = "in every column but those of groups and person ids"
-    return f"{math.floor(1000 * share) / 10:g} % of the rows have, {every}, the values of one public row."
+    every, percent = "in every column but those of groups and person ids", math.floor(1000 * share) / 10
+    return f"{percent:g} % of the rows have, {every}, the values of one public row."

@@ -1,7 +1,6 @@
 """Reading and writing tables: pandas, polars, pyarrow, dicts of arrays, parquet and CSV files, all as pyarrow tables.
 
-The rows may be private, so no error raised here contains a cell or a line of a file. If a column's type is known only
-from its cells (CSV, Python objects), it is not guessed for private rows: one more row could change it for all others.
+The rows may be private, so no error raised here contains a cell or a line of a file.
 """
 
 from __future__ import annotations
@@ -53,10 +52,9 @@ FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool = True) -> pa.Table:
     """Read any table or file as a pyarrow table; with `columns`, only these. All tables enter prade through here.
 
-    A CSV column becomes integers, numbers, Booleans, dates or times if all its cells can be read as such, and text
-    otherwise (digits with a leading zero are a code). Python objects get the type that fits all of them, or become
-    text. With ``guess=False``, no cell influences how another is read: CSV columns stay text, and each Python object
-    keeps its own type (an Arrow union). Types that a file or frame declares are kept either way.
+    A column of a CSV file or of Python objects gets the narrowest type that fits all its cells, or becomes text. With
+    ``guess=False``, no cell influences how another is read: CSV columns stay text, and each Python object keeps its own
+    type (an Arrow union). Types that a file or frame declares are kept either way.
     """
     if isinstance(source, (str, PathLike)):
         return _read_file(Path(source), columns, guess, format_of(source))
@@ -101,10 +99,8 @@ def column_names(source: Any) -> list[str]:
     elif hasattr(source, "columns") and hasattr(source, "dtypes"):  # pandas, polars
         names = list(source.columns)
     else:
-        raise DataError(
-            f"a {type(source).__name__} is not a table; give a pandas, polars or pyarrow table, "
-            "a dict of arrays, or the path of a parquet or CSV file"
-        )
+        kinds = "a pandas, polars or pyarrow table, a dict of arrays, or the path of a parquet or CSV file"
+        raise DataError(f"a {type(source).__name__} is not a table; give {kinds}")
     for name in names:
         if not isinstance(name, str):
             raise DataError(f"column names must be text, got {name!r}; rename the column")
@@ -150,7 +146,7 @@ def _cell_text(cell: Any) -> str | None:
     if is_missing(cell):
         return None
     if isinstance(cell, (bool, np.bool_)):
-        return "true" if cell else "false"
+        return str(cell).lower()
     if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
         return str(int(cell))
     try:
@@ -177,12 +173,9 @@ def is_csv(path: str | PathLike[str]) -> bool:
 
 def require_csv(path: str | PathLike[str]) -> str:
     """The suffix of a CSV file; other formats are refused, because spreadsheets do not run formulas from them."""
-    suffix = table_suffix(Path(path))
     if not is_csv(path):
-        raise DataError(
-            f"spreadsheet-safe is for CSV files only; leave it out, because {suffix[1:]} files do not need it"
-        )
-    return suffix
+        raise DataError("spreadsheet-safe is for CSV files only; leave it out, because others do not need it")
+    return table_suffix(Path(path))
 
 
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
@@ -235,18 +228,15 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvF
     except (pa.ArrowException, UnicodeError):
         if (line := first_line_outside(path, form.encoding)) is None:
             raise
-        raise DataError(
-            f"{path} is not text in the encoding {form.encoding}: line {line:,} is the first that is not",
-            remedy="encoding",
-        ) from None
-    typed = guess_type if guess else _text_of_coded_bytes
-    return pa.table([typed(one_piece(table[name])) for name in chosen], names=chosen)
+        message = f"{path} is not text in the encoding {form.encoding}: line {line:,} is the first that is not"
+        raise DataError(message, remedy="encoding") from None
 
+    def text(coded: pa.DictionaryArray) -> pa.DictionaryArray:
+        """A column of bytes as text; cells that are not text are unlike any text."""
+        texts = clean_text(coded.dictionary.view(pa.string()))
+        return pa.DictionaryArray.from_arrays(coded.indices, texts.cast(pa.string()))
 
-def _text_of_coded_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
-    """A column of bytes as text; cells that are not text are unlike any text (`clean_text`)."""
-    texts = clean_text(coded.dictionary.view(pa.string()))
-    return pa.DictionaryArray.from_arrays(coded.indices, texts.cast(pa.string()))
+    return pa.table([(guess_type if guess else text)(one_piece(table[name])) for name in chosen], names=chosen)
 
 
 def guess_type(coded: pa.DictionaryArray) -> pa.Array:
@@ -291,9 +281,6 @@ def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
     """The table as it is written to a CSV file, without dictionary encoding, which the CSV writer does not support.
 
     With `spreadsheet_safe`, texts and names that a spreadsheet may run as formulas get a single quote before them.
-
-    >>> csv_cells(pa.table({"A": ["=1+1", "1+1"], "B": [-1, 1]}), spreadsheet_safe=True).to_pylist()
-    [{'A': "'=1+1", 'B': -1}, {'A': '1+1', 'B': 1}]
     """
     columns, names = [plain_cells(column) for column in table.columns], table.column_names
     if spreadsheet_safe:

@@ -30,9 +30,8 @@ from numpy.typing import NDArray
 from prade.core.arrays import Flags, Floats, Ints, distinct_rows, drawn_in_runs, mass_per_cell
 from prade.core.compiled import systematic
 from prade.data.declare.schema import Schema
-from prade.data.public.donors import RowIndex
-from prade.data.public.information import Information
-from prade.data.public.joint import Prior
+from prade.data.public.decode import RowIndex
+from prade.data.public.joint import Information, Prior
 from prade.data.public.public import Public, middles_of_bins
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.planning.invariants import ParsedRule, possible_cells
