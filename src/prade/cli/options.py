@@ -67,10 +67,7 @@ spending = together(
     ledger_option,
     click.option("--again", is_flag=True, help="Pay once more for a plan that has been paid for, into a new folder."),
     click.option(
-        "--yes-weak-protection",
-        "weak_protection",
-        is_flag=True,
-        help="Accept a budget that hardly protects: an epsilon above 20, or a delta of 1/1000 or more.",
+        "--yes-weak-protection", "weak_protection", is_flag=True, help="Accept a budget that hardly protects."
     ),
 )
 # The options that the tuner takes, by their names there.
@@ -79,14 +76,10 @@ TUNING = {
         "--effort",
         default=EFFORT,
         show_default=True,
-        help="Work that the rehearsals of a budget may be: 1 is about what two idle cores do in a second. The plan "
-        "is the same however busy the machine is. W workers do W times the effort in the same time.",
+        help="Work that the rehearsals of a budget may be: 1 is about what two idle cores do in a second.",
     ),
     "seconds": click.option(
-        "--seconds",
-        type=float,
-        help="Seconds that the rehearsals of a budget may take at most; the plan then says that the time was up. "
-        "[default: 600, or 5 for each 1 of effort]",
+        "--seconds", type=float, help="Seconds that they may take at most. [default: 600, or 5 for each 1 of effort]"
     ),
 }
 planning = together(
@@ -95,15 +88,11 @@ planning = together(
         "--public",
         multiple=True,
         type=FILE,
-        help="File of public rows; may be given several times. With --previous: a public file of that release that "
-        "has moved, or lies outside the release's parent folder.",
+        help="File of public rows; several may be given. With --previous: one of that release's that has moved.",
     ),
     weight,
     click.option(
-        "--previous",
-        metavar="RELEASE",
-        type=FILE,
-        help="Last release of the same groups: its estimates are the prior, its data set and unit the plan's.",
+        "--previous", metavar="RELEASE", type=FILE, help="Last release of the same groups: its estimates are the prior."
     ),
     click.option("--other-people", is_flag=True, help="The --previous release is about other people."),
     click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."),
@@ -172,8 +161,7 @@ public_again = click.option(
     "--public",
     multiple=True,
     type=FILE,
-    help="A public file of the plan that has moved, lies outside the plan's folder, or has no hash in the plan: look "
-    "at it first. May be given several times.",
+    help="A public file that has moved, lies outside the plan's folder, or has no hash in the plan: look at it first.",
 )
 
 

@@ -262,8 +262,7 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> prade
     type=click.Choice(["prade", "algorithm-2"]),
     default="prade",
     show_default=True,
-    help="prade's own method, or the paper's Algorithm 2 as published, for comparison: two levels, an epsilon, public "
-    "files; it has no report.",
+    help="prade's own method, or the paper's Algorithm 2 as published, for comparison, without a report.",
 )
 @shared.worker_options
 @as_json

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from prade.scoring.evaluation import Evaluation
 
 ASKED = ("name", "query", "of", "by")  # columns of a file of questions
-SHOWN = 5  # worst pairs and places
 FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 
 
@@ -30,9 +29,7 @@ FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 @release_folder
 @click.argument("query", required=False)
 @click.option("--of", metavar="QUERY", help="Divide by the number of rows that satisfy this query.")
-@click.option(
-    "--by", default="", metavar="COLUMNS", help="Group columns to break the answer down by, as in STATE+PUMA."
-)
+@click.option("--by", default="", metavar="COLUMNS", help="Group columns to break it down by, as in STATE+PUMA.")
 @click.option("--queries", "questions_file", type=FILE, help="Answer a file of questions: columns query, name, of, by.")
 @click.option("-o", "--output", type=FILE, help="File to write the answers to, .csv or .parquet.")
 @click.option("--labels", is_flag=True, help="In the file or JSON, add the labels of values, as in STATE_label.")
@@ -83,10 +80,9 @@ def answer(
     rows = [] if table is None else table.to_pylist()
     if output is None:
         if rows and not wants_json():
-            figures = [name for name in ("count", "value") if name in rows[0]]
-            errors = " or ".join("share" if name == "count" else name for name in figures)
-            interval = " or ".join(figures) + (_column_of(query, estimates) if query else "")
-            remark(f"low to high is a 95 % interval for the {interval}; sd is the standard error of the {errors}")
+            remark(
+                "low to high is a 95 % interval for the count or value; sd is the standard error of the share or value"
+            )
         result(rows, text_table(rows))
     else:
         if table is not None:
@@ -155,17 +151,6 @@ def _together(answers: list[pa.Table]) -> pa.Table:
     return whole.select([name for name in sorted(whole.column_names, key=order.__getitem__) if name not in empty])
 
 
-def _column_of(query: str, estimates: prade.Estimates) -> str:
-    """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
-    from prade.queries.asked import statistic_of
-
-    asked = statistic_of(query, estimates.plan.schema)
-    if asked is None or asked.kind == "histogram":
-        return ""
-    column = estimates.plan.schema[asked.column]
-    return f" of {column.heading}" if column.title or column.unit else ""
-
-
 @program.command()
 @click.argument("truth", type=FILE)
 @click.argument("synthetic", type=FILE)
@@ -174,19 +159,11 @@ def _column_of(query: str, estimates: prade.Estimates) -> str:
 @click.option("--groups", type=FILE, help="File with the public list of groups. [default: the groups in the tables]")
 @click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw at random, or all.")
 @click.option("--seed", type=int, help="Seed for drawing pairs. [default: the contest's]")
+@click.option("--metrics", is_flag=True, help="Also compute k-marginals, propensity, regressions and other metrics.")
 @click.option(
-    "--metrics/--no-metrics",
-    default=None,
-    help="Also compute k-marginals, propensity, regressions and other metrics. [default: only with --json]",
-)
-@click.option(
-    "--public",
-    multiple=True,
-    type=FILE,
-    help="Public file to compare with: what its rows would score in place of SYNTHETIC; may be given several times.",
+    "--public", multiple=True, type=FILE, help="Public file, whose rows are scored too; may come several times."
 )
 @shared.weight
-@click.option("--sample", type=int, metavar="ROWS", help="Most rows that sampled metrics take. [default: 10,000]")
 @click.option("--linear", metavar="FORMULA", help='Linear regression to compare, as in "INCOME ~ AGE + SEX".')
 @click.option("--logistic", metavar="FORMULA", help='Logistic regression to compare, as in "AGE >= 65 ~ SEX + RACE".')
 @shared.csv_options("truth")
@@ -204,10 +181,9 @@ def score(
     groups: str | None,
     pairs: str,
     seed: int | None,
-    metrics: bool | None,
+    metrics: bool,
     public: tuple[str, ...],
     weight: str | None,
-    sample: int | None,
     **regressions: str | None,
 ) -> None:
     """Score SYNTHETIC rows against the TRUTH.
@@ -216,22 +192,21 @@ def score(
     rows, so it is not private.
     """
     from prade.scoring.evaluation import evaluate
-    from prade.scoring.metrics.measures import SAMPLE, SEED, Choices, need_installed
+    from prade.scoring.metrics.measures import Choices, need_installed
     from prade.scoring.metrics.regressions import Formula
     from prade.scoring.score import CONTEST_SEED
 
     if pairs != "all" and not (pairs.isascii() and pairs.isdigit() and len(pairs) < 10):
         raise click.UsageError(f"--pairs is {pairs!r}: give a number, or all")
-    wanted = wants_json() if metrics is None else metrics
     if weight is not None and not public:
         raise click.UsageError("--weight names a column of the public files: also give them with --public")
-    formulas = {name: text for name, text in regressions.items() if text is not None}
-    if not wanted and (sample is not None or formulas):
-        raise click.UsageError("--sample, --linear and --logistic are for the metrics: also give --metrics")
+    chosen: dict[str, Any] = {name: Formula.read(text) for name, text in regressions.items() if text is not None}
+    if chosen and not metrics:
+        raise click.UsageError("--linear and --logistic are for the metrics: also give --metrics")
     if metrics:
         need_installed()
-    read: dict[str, Any] = {name: Formula.read(text) for name, text in formulas.items()}
-    choices = Choices(SAMPLE if sample is None else sample, SEED if seed is None else seed, **read)
+    if seed is not None:
+        chosen["seed"] = seed
     outcome = evaluate(
         truth,
         synthetic,
@@ -241,22 +216,12 @@ def score(
         pairs="all" if pairs == "all" else int(pairs),
         seed=CONTEST_SEED if seed is None else seed,
         public=shared.public_files(public, weight) if public else None,
-        choices=choices if wanted else None,
+        choices=Choices(**chosen) if metrics else None,
     )
     remark(
         "This score is computed from true rows and is not differentially private: do not publish it for private rows."
     )
-    for line in _reasons(outcome.metrics or {"summary": []}):
-        remark(line)
     result(outcome.to_dict(), _in_words(outcome))
-
-
-def _reasons(metrics: Mapping[str, Any]) -> list[str]:
-    reasons: dict[str, list[str]] = {}
-    for line in metrics["summary"]:
-        if line["why"]:
-            reasons.setdefault(line["why"], []).append(line["title"])
-    return [f"Not available: {', '.join(titles)}: {why}." for why, titles in reasons.items()]
 
 
 def _in_words(outcome: Evaluation) -> str:
@@ -269,40 +234,20 @@ def _in_words(outcome: Evaluation) -> str:
         {
             "metric": line["title"],
             **{name: "-" if line[name] is None else f"{line[name]:.{line['digits']}f}" for name in tables},
-            "how to read it": line["read"],
+            "how to read it": line["why"] or line["read"],
         }
         for line in outcome.metrics["summary"]
     ]
-    last = () if outcome.public is None else ("public",)
-    pairs = [
-        {"worst pairs": f"{pair['first']}, {pair['second']}", **{name: pair[name] for name in ("distance", *last)}}
-        for pair in outcome.worst_pairs()[:SHOWN]
-    ]
-    places = [
-        {"worst places": place["label"], **{name: place[name] for name in ("score", *last)}}
-        for place in outcome.worst_places()[:SHOWN]
-    ]
-    return "\n\n".join([head, *map(text_table, (metrics, pairs, places))])
+    return f"{head}\n\n{text_table(metrics)}"
 
 
 @program.command()
 @release_folder
-@click.option(
-    "--truth",
-    metavar="FILES",
-    type=FILE,
-    help="The true rows, to compare the release with: a parquet or CSV file or a quoted pattern, not a database.",
-)
+@click.option("--truth", metavar="FILES", type=FILE, help="The true rows, to compare with: files, not a database.")
 @click.option("--geojson", metavar="FILE", type=FILE, help="Outlines of the groups, for a map.")
+@click.option("--geojson-key", metavar="NAME", help="Property that identifies the group, or several: STATE+PUMA.")
 @click.option(
-    "--geojson-key", metavar="NAME", help="Property that identifies the group; join several with +, as in STATE+PUMA."
-)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FILE,
-    help="File to write. [default: RELEASE/report.html; with --truth, RELEASE-not-private.html]",
+    "-o", "--output", type=FILE, help="File to write. [default: RELEASE/report.html; RELEASE-not-private.html]"
 )
 @shared.csv_options("truth")
 @shared.worker_options
@@ -342,12 +287,8 @@ def report(release_folder: str, output: str | None, working_here: shared.Working
 @release_folder
 @click.option("--by-group", is_flag=True, help="List every group and column, instead of every column of a level.")
 @click.option(
-    "--design-effect",
-    default=1.0,
-    show_default=True,
-    help="How much more samples vary than independent rows would: about 2 where rows come in households.",
+    "--design-effect", default=1.0, show_default=True, help="How much samples vary: about 2 where rows are households'."
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of the simulated noise.")
 @click.option("-o", "--output", type=FILE, help="File to write the table to, .csv or .parquet.")
 @shared.public_again
 @as_json
