@@ -24,8 +24,8 @@ from prade.core.execution import Execution
 from prade.estimating.levels.estimates import kept_estimates
 from prade.pipeline import write_sample
 from prade.reporting.truth import coded_rows
-from prade.sampling.draw import PASSES
-from prade.sampling.table import drawn_batches
+from prade.sampling.draw import PASSES, SortedRows, sample
+from prade.sampling.table import numbers_of_rows
 from prade.scoring.distances import mean_distance
 from prade.scoring.score import chosen_pairs, score
 from results import machine
@@ -63,13 +63,14 @@ def measured(folder: Path, private: Path, passes: int) -> dict[str, float]:
     """One setting: processor seconds and memory of drawing, and the errors of the rows."""
     estimates = kept_estimates(Release.load(folder))
     plan, prior, last = estimates.plan, estimates.support.public.prior, len(estimates.levels) - 1
-    few = estimates.with_totals(np.where(np.arange(len(estimates.totals)) < 2, 30.0, 0.0))
-    list(drawn_batches(few, 0, passes=passes, execution=Execution(1)))  # compiled
+    totals = numbers_of_rows(estimates)
+    ordered = SortedRows(prior.codes, plan.schema)
+    sample(ordered, prior.weights, 30, 0, passes)  # compiled
     before = time.process_time()
-    batches = list(drawn_batches(estimates, 0, passes=passes, execution=Execution(1)))
+    drawn_rows = [sample(ordered, estimates.weights(last, k), n, k, passes) for k, n in enumerate(totals.tolist())]
     seconds = time.process_time() - before
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    rows, group = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("rows", "group"))
+    rows, group = estimates.support.numbers(np.concatenate(drawn_rows)), np.repeat(np.arange(len(totals)), totals)
     codes = {name: code[rows] for name, code in estimates.public.prior.codes.items()}
     pairs = chosen_pairs(plan.schema.coded, "all")
     against = [

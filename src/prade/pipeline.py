@@ -33,7 +33,6 @@ from prade.release.release import Release
 from prade.release.terms import Terms, kept_plan, plan_beside
 from prade.reporting.report import report
 from prade.sampling.carried import carried_on, expecting_change
-from prade.sampling.draw import PASSES
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
 from prade.sampling.table import drawn_table, resized
 from prade.tuning.stand_ins import TooSmall
@@ -117,7 +116,6 @@ def sample(
     groups: Mapping[str, Any] | None = None,
     weight: str | None = None,
     like: Like | None = None,
-    passes: int = PASSES,
     execution: Execution = Execution(),
 ) -> Frame:
     """Draw synthetic rows with the values of public rows. This spends nothing.
@@ -125,12 +123,11 @@ def sample(
     The same seed draws the same rows. Every group gets its estimated number of rows; `rows` sets another total, and
     `groups` selects some groups only, as in ``{"STATE": 17, "PUMA": [100, 200]}``. `public` is required if the plan
     does not name its files. The result is the same kind of table as the public one, or the kind that `like` names
-    ("pandas", "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to
-    the estimated ones.
+    ("pandas", "polars", "pyarrow").
     """
     check_like(like or "pyarrow")
     estimates, table = _to_sample(estimates, public, weight, rows, groups, execution)
-    return drawn_table(estimates, table, seed, passes=passes, like=like, execution=execution)
+    return drawn_table(estimates, table, seed, like=like, execution=execution)
 
 
 def write_sample(
@@ -144,7 +141,6 @@ def write_sample(
     weight: str | None = None,
     partitioned: bool = False,
     spreadsheet_safe: bool = False,
-    passes: int = PASSES,
     execution: Execution = Execution(),
 ) -> RowFiles:
     """As `sample`, into a file or data set that is written batch by batch: the rows are never held whole.
@@ -155,7 +151,7 @@ def write_sample(
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
     where = Output.of(release, output, partitioned=partitioned, spreadsheet_safe=spreadsheet_safe)
     estimates, table = _to_sample(estimates, public, weight, rows, groups, execution)
-    return write_drawn_rows(estimates, table, seed, where, passes=passes, execution=execution)
+    return write_drawn_rows(estimates, table, seed, where, execution=execution)
 
 
 def _to_sample(

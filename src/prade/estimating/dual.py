@@ -68,8 +68,7 @@ class Dual:
         """Finite bounds that lose nothing.
 
         A Gaussian multiplier is (y - m) / variance at the optimum, with a mass m between 0 and 1. An answer that must
-        hold exactly gets a number large enough to empty a cell and to outbid all noisy parts together. In an
-        unreachable cell it has no best multiplier: it stays 0, and the answer shows as misfit.
+        hold exactly gets a number large enough to outbid all noisy parts together; in an unreachable cell it stays 0.
         """
         with np.errstate(divide="ignore"):
             most = np.where(self.variance > 0, (np.abs(self.y) + 1.0) / self.variance, np.inf)

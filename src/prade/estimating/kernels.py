@@ -385,8 +385,7 @@ class Bundles:
 
         Row j is drawn in proportion to q_j sum_k 1 / m_k(j), m_k(j) being the mass of its cell in part k, and weighs
         the inverse of that sum (an upper bound on leverage scores): the estimate is as good for rare cells as for
-        common ones. Cells that always or never go together in the support do so in the sample. With a sample as large
-        as the support the matrix is exact.
+        common ones. With a sample as large as the support the matrix is exact.
         """
         masses = tilted.masses
         if sample >= self.rows:
@@ -436,8 +435,7 @@ class Bundle:
 def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int], largest: int) -> list[Bundle]:
     """Put parts together, greedily, so that the cells of a bundle occur in at most `largest` combinations.
 
-    Each part joins the bundle whose combinations it multiplies least. They are counted on a sample of rows first, where
-    most candidates fail, and on all rows before a part joins.
+    Each part joins the bundle whose combinations it multiplies least, counted on a sample of rows and then on all.
     """
     sample = slice(None, None, max(1, len(cells[0]) // SAMPLE_FOR_BUNDLING))
     bundles: list[Bundle] = []

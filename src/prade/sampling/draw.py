@@ -1,13 +1,12 @@
 """Rows from a distribution: drawn systematically along an order in which neighbours are alike, then improved.
 
-Only rows with weight are ever taken, so what cannot occur does not. Everything here is post-processing: seeded, free of
-privacy cost. The improvement changes a sample row by row until its tables are close to the distribution's:
+Only rows with weight are ever taken. The improvement changes a sample row by row until its tables are close to the
+distribution's:
 
     minimise  sum over cells c of all one- and two-way tables  H_c(x_c - m_c),    m_c = n q(c)
 
 x_c is the sample's count in cell c. H_c is quadratic up to h_c = max(1/2, sqrt(pi m_c / 2)) and has slope one beyond:
-close to E|x_c - X| when the true count X varies about m_c as counts do (Poisson). That is the expected L1 error against
-the truth rather than the L1 distance from an estimate, and it is smoother to search on.
+close to E|x_c - X| when the true count X varies about m_c as counts do (Poisson).
 
 The first pass visits every slot of the sample in random order, empties it, and fills it with the cheapest of the row
 that was there and some others: one from anywhere, the rest from near that row in the order. Later passes visit the
@@ -51,8 +50,7 @@ LARGEST_POOL = 2**22  # rows drawn for the pool, whatever the size of the sample
 def ordering(codes: Codes, schema: Schema) -> Ints:
     """An order of the rows in which neighbours are alike: sorted column after column, the most telling column first.
 
-    A column tells sum_b I(a; b), its mutual information with all others, counted on some 20,000 rows. The order
-    does not depend on weights: calculate it once for all distributions on the same rows.
+    A column tells sum_b I(a; b), its mutual information with all others, counted on some 20,000 rows.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 3, "b": 2, "c": 2})
@@ -86,8 +84,7 @@ def check_whole(**settings: int) -> None:
 class SortedRows:
     """Rows in an order in which neighbours are alike: made once, then used for all distributions on these rows.
 
-    A row's *rank* is its place in the order. Samples are drawn and improved as ranks, because what lies close together
-    in the order also lies close together in memory. `tables` are those that samples are to meet, some of them `first`.
+    A row's *rank* is its place in the order. `tables` are those that samples are to meet, some of them `first`.
     """
 
     def __init__(self, codes: Codes, schema: Schema, first: Sequence[tuple[str, str]] = ()) -> None:

@@ -52,10 +52,8 @@ class Tally(NamedTuple):
 
 
 class Hurdle(NamedTuple):
-    """What a candidate must pass before all its cells are looked at.
-
-    Its cells in the lines of the first `columns`, `cells` in number, may cost at most `height` more than those of the
-    cheapest row so far.
+    """A candidate's cells in the lines of the first `columns`, `cells` in number, may cost at most `height` more than
+    those of the cheapest row so far; else its other cells are not looked at.
     """
 
     columns: int
@@ -151,8 +149,7 @@ def search(
     """Visit slots in turn: empty one, fill it with the cheapest of its old row and rows near that one.
 
     `pool` are indices into `rows`, `slots` indices into the pool; visit v looks at slot visits[v] and at what is
-    offsets[v] away from it in the pool. A candidate that is too dear in its first cells is not looked at further. The
-    objective never rises. Returns how many slots changed.
+    offsets[v] away from it in the pool. Returns how many slots changed.
     """
     wanted, steepness, counts, slopes, gains = tally
     columns = rows.shape[1]

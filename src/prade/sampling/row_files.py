@@ -29,7 +29,6 @@ from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
-from prade.sampling.draw import PASSES
 from prade.sampling.table import ROWS_OF_BATCH, Batch, TableOfRows, drawn_batches, numbers_of_rows, seed_of
 
 if TYPE_CHECKING:
@@ -88,7 +87,6 @@ def write_drawn_rows(
     seed: int,
     output: Output | None = None,
     *,
-    passes: int = PASSES,
     rows_of_batch: int = ROWS_OF_BATCH,
     largest_file: int = LARGEST_FILE,
     execution: Execution = Execution(),
@@ -100,8 +98,8 @@ def write_drawn_rows(
         many = int(sizes.sum()) > largest_file
         output = Output(release.path / (SYNTHETIC_PARTS if many else SYNTHETIC), many)
     folders = folders_of(plan) if output.partitioned else {}
-    parts, how = list(folders.values()) or None, {"passes": passes, "rows_of_batch": rows_of_batch}
-    batches = drawn_batches(estimates, seed, parts=parts, **how, execution=execution)
+    parts = list(folders.values()) or None
+    batches = drawn_batches(estimates, seed, parts=parts, rows_of_batch=rows_of_batch, execution=execution)
     return write_batches(release, tables, batches, output, list(folders))
 
 

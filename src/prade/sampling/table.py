@@ -38,7 +38,7 @@ from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates, inputs_hash, kept_estimates
 from prade.planning.plan import Plan
 from prade.release.release import Release
-from prade.sampling.draw import PASSES, SortedRows, check_whole, sample
+from prade.sampling.draw import SortedRows, check_whole, sample
 from prade.sampling.pair_tables import tables_first
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class Batch:
 class Drawer:
     """Draws the rows of single groups; what all groups share is made once."""
 
-    def __init__(self, estimates: Estimates, seed: int, passes: int = PASSES) -> None:
-        self.estimates, self.seed, self.passes = estimates, seed, passes
+    def __init__(self, estimates: Estimates, seed: int) -> None:
+        self.estimates, self.seed = estimates, seed
         codes, plan = estimates.support.public.prior.codes, estimates.plan
         self.sorted_rows = SortedRows(codes, plan.schema, tables_first(plan.targets, plan.schema))
 
@@ -75,7 +75,7 @@ class Drawer:
         """Public rows drawn for a group of the last level, in random order."""
         own = int(np.random.SeedSequence([self.seed, group]).generate_state(1)[0])
         weights = self.estimates.weights(len(self.estimates.levels) - 1, group)
-        rows = sample(self.sorted_rows, weights, number, own, self.passes)
+        rows = sample(self.sorted_rows, weights, number, own)
         return self.estimates.support.numbers(rows).astype(np.min_scalar_type(len(self.estimates.public)))
 
 
@@ -83,17 +83,16 @@ def drawn_batches(
     estimates: Estimates,
     seed: int,
     *,
-    passes: int = PASSES,
     parts: Sequence[Ints] | None = None,
     rows_of_batch: int = ROWS_OF_BATCH,
     execution: Execution = Execution(),
 ) -> Iterator[Batch]:
     """The rows of all groups of the last level, in random order within a group; no batch mixes two `parts`."""
-    check_whole(seed=seed, passes=passes)
+    check_whole(seed=seed)
     seed, release, totals = int(seed), estimates.release, numbers_of_rows(estimates)
     parts = [np.arange(len(totals))] if parts is None else parts
     hashed = "" if execution.executor is None else fingerprint(estimates)
-    shared = Shared(Drawer(estimates, seed, passes), opened_drawer, str(release.path.absolute()), hashed, seed, passes)
+    shared = Shared(Drawer(estimates, seed), opened_drawer, str(release.path.absolute()), hashed, seed)
     tasks = [(group, int(totals[group])) for groups in parts for group in groups.tolist() if totals[group]]
     drawn, done = execution.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD), 0
     for part, groups in enumerate(parts):
@@ -124,7 +123,7 @@ def _drawn(shared: Shared[Drawer], task: tuple[int, int]) -> Rows:
     return shared.value.rows(*task)
 
 
-def opened_drawer(folder: str, wanted: str, seed: int, passes: int) -> Drawer:
+def opened_drawer(folder: str, wanted: str, seed: int) -> Drawer:
     """What a worker in another process draws with: the estimates that the release's folder keeps."""
     if not Path(folder).is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
@@ -134,7 +133,7 @@ def opened_drawer(folder: str, wanted: str, seed: int, passes: int) -> Drawer:
             f"the estimates in {folder} are not those to draw from: workers in other processes use the ones that the "
             "folder keeps, so call prade.estimate with these settings first"
         )
-    return Drawer(estimates, seed, passes)
+    return Drawer(estimates, seed)
 
 
 def fingerprint(estimates: Estimates) -> str:
@@ -156,21 +155,19 @@ def drawn_table(
     public: PublicTable,
     seed: int,
     *,
-    passes: int = PASSES,
     like: Like | None = None,
     rows_of_batch: int = ROWS_OF_BATCH,
     execution: Execution = Execution(),
 ) -> Frame:
     """Rows drawn from estimates, with values of public rows: an Arrow table, or a frame like the public one.
 
-    The columns are those of the list of groups, then the schema's. `passes` rounds of improvement bring the rows' one-
-    and two-way tables closer to those of the estimates. `like` is "pyarrow", "pandas" or "polars", and by default the
-    kind of the public table.
+    The columns are those of the list of groups, then the schema's. `like` is "pyarrow", "pandas" or
+    "polars", and by default the kind of the public table.
     """
     import pyarrow as pa
 
     rows = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, seed)
-    batches = drawn_batches(estimates, seed, passes=passes, rows_of_batch=rows_of_batch, execution=execution)
+    batches = drawn_batches(estimates, seed, rows_of_batch=rows_of_batch, execution=execution)
     tables, copied = zip(*(rows.table(batch) for batch in batches), strict=True)
     table = pa.concat_tables(tables)
     if len(tables) > 1:
@@ -180,10 +177,10 @@ def drawn_table(
 
 
 def sample_groups(
-    estimates: Estimates, seed: int, *, passes: int = PASSES, execution: Execution = Execution()
+    estimates: Estimates, seed: int, *, execution: Execution = Execution()
 ) -> tuple[Coded, NDArray[np.int64]]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
-    batches = list(drawn_batches(estimates, seed, passes=passes, execution=execution))
+    batches = list(drawn_batches(estimates, seed, execution=execution))
     coded = _coded(estimates.public, np.concatenate([batch.rows for batch in batches]))
     return coded, np.concatenate([np.repeat(batch.groups, batch.sizes) for batch in batches])
 
@@ -195,8 +192,7 @@ def _coded(public: Public, rows: NDArray[Any]) -> Coded:
 class TableOfRows:
     """Turns batches of drawn rows into tables of one schema; a row's cells do not depend on the batch that it is in.
 
-    `rows` are the public rows in codes, and `sizes` the number of rows of each group of the last level. The schema
-    names the `method` if it is not prade's.
+    `sizes` are the numbers of rows of the groups of the last level. The schema names the `method` if it is not prade's.
     """
 
     def __init__(
@@ -274,10 +270,7 @@ def typed_as_public(column: Column, public: pa.ChunkedArray) -> pa.Array:
 
 
 def _spelt(column: Column, listed: pa.Array, seen: pa.Array) -> pa.Array:
-    """The listed values as texts: as the public table spells them; one that it lacks with leading zeros if it has any.
-
-    A list read from a CSV file may hold the numbers 6 and 17, where the tables have the texts "06" and "17".
-    """
+    """The listed values as the public table spells them (6 as "06"); one that it lacks with zeros if it has any."""
     import pyarrow as pa
 
     spelling = dict(zip(range(len(listed)), texts_of(listed).to_pylist(), strict=True))

@@ -233,11 +233,6 @@ def worst_places(scored: Score, public: Floats | None) -> list[dict[str, Any]]:
 
 
 def ratio_in_words(ratio: float | None) -> str:
-    """The synthetic rows' error as a share of the public table's.
-
-    >>> print(ratio_in_words(0.482))
-    The synthetic rows have 48 % of the public table's error.
-    """
     if ratio is None:
         return "The public table has no error to compare with."
     return f"The synthetic rows have {100 * ratio:.0f} % of the public table's error."

@@ -200,7 +200,7 @@ def score(
 def chosen_pairs(columns: Sequence[str], pairs: Pairs = CONTEST_PAIRS, seed: int = CONTEST_SEED) -> tuple[Pair, ...]:
     """The pairs to score: drawn as the contest did, all of them, or those given.
 
-    A single column is paired with itself: the cells of that two-way table are those of its one-way table.
+    A single column is paired with itself.
 
     >>> chosen_pairs(["SEX", "AGE", "RACE"], 2)
     (('SEX', 'AGE'), ('AGE', 'RACE'))

@@ -40,13 +40,22 @@ def test_groups_below_get_whole_numbers_in_proportion_that_add_up():
     assert with_published(np.zeros(5), 2, plan).tolist() == [6, 5, 30, 30, 30]
 
 
+TIMES = np.stack([np.ones(5), np.array([0.1, 0.5, 0.0, 1.0, 0.3])], axis=1)
+every_grouping = pytest.mark.parametrize("above", [[0, 0, 0, 0, 0], [0, 0, 1, 1, 1], [0, 1, 2, 3, 4], [0, 1, 0, 1, 1]])
+
+
+def check_sums(found, covariance, above):
+    for number in range(max(above) + 1):
+        inside = (np.array(above) == number)[:, None] * TIMES
+        assert found[number] == pytest.approx([inside[:, k] @ covariance @ inside[:, k] for k in range(2)], abs=1e-9)
+
+
 @pytest.mark.parametrize("published", [(), (STATES,), (PLACES,)])
-@pytest.mark.parametrize("above", [[0, 0, 0, 0, 0], [0, 0, 1, 1, 1], [0, 1, 2, 3, 4], [0, 1, 0, 1, 1]])
+@every_grouping
 def test_variances_of_sums_are_those_of_shared_out_errors(published, above):
     plan = plan_with(*published)
     totals = with_published(np.array([4.0, 7.0, 20.0, 30.0, 40.0]), 2, plan)
-    times = np.stack([np.ones(5), np.array([0.1, 0.5, 0.0, 1.0, 0.3])], axis=1)
-    found = variance_of_sums(ErrorsOfRows((VARIANCE,)), times, totals, np.array(above), max(above) + 1, plan)
+    found = variance_of_sums(ErrorsOfRows((VARIANCE,)), TIMES, totals, np.array(above), max(above) + 1, plan)
     # the same with matrices: e -> A e is what sharing out does to errors, to first order
     parent = np.array([0, 0, 1, 1, 1])
     same = parent[:, None] == parent[None, :]
@@ -55,30 +64,23 @@ def test_variances_of_sums_are_those_of_shared_out_errors(published, above):
         shift = shift - same * (totals / np.where(parent == 0, 11, 90))[:, None]
     if published == (PLACES,):
         shift = np.zeros((5, 5))
-    covariance = shift @ np.diag(VARIANCE) @ shift.T
-    for number in range(max(above) + 1):
-        inside = (np.array(above) == number)[:, None] * times
-        expected = [inside[:, k] @ covariance @ inside[:, k] for k in range(2)]
-        assert found[number] == pytest.approx(expected, abs=1e-9)
+    check_sums(found, shift @ np.diag(VARIANCE) @ shift.T, above)
 
 
-@pytest.mark.parametrize("above", [[0, 0, 0, 0, 0], [0, 0, 1, 1, 1], [0, 1, 2, 3, 4], [0, 1, 0, 1, 1]])
+@every_grouping
 def test_variances_of_sums_of_groups_that_add_up_to_their_parents(above):
     """The same with matrices: e -> e - (v / V) (sum of e) + (v / V) E, from everybody down."""
     plan, parent, everybody = plan_with(), np.array([0, 0, 1, 1, 1]), np.zeros(2, np.int64)
     variances = VARIANCE, np.array([5.0, 200.0]), np.array([900.0])
-    times = np.stack([np.ones(5), np.array([0.1, 0.5, 0.0, 1.0, 0.3])], axis=1)
     how = np.array([4.0, 7.0, 20.0, 30.0, 40.0]), np.array(above), max(above) + 1, plan
-    found = variance_of_sums(ErrorsOfRows(variances, (parent, everybody)), times, *how)
+    found = variance_of_sums(ErrorsOfRows(variances, (parent, everybody)), TIMES, *how)
     covariance = np.diag(variances[2])
     for variance, parent_of in ((variances[1], everybody), (VARIANCE, parent)):
         part = variance / np.bincount(parent_of, variance)[parent_of]
         shift = np.eye(len(variance)) - (parent_of[:, None] == parent_of[None, :]) * part[:, None]
         down = (parent_of[:, None] == np.arange(len(covariance))) * part[:, None]
         covariance = shift @ np.diag(variance) @ shift.T + down @ covariance @ down.T
-    for number in range(max(above) + 1):
-        inside = (np.array(above) == number)[:, None] * times
-        assert found[number] == pytest.approx([inside[:, k] @ covariance @ inside[:, k] for k in range(2)])
+    check_sums(found, covariance, above)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 10**9 + 7, 2**40])

@@ -61,10 +61,7 @@ class Formula:
 
 
 def usual_linear(schema: Schema, columns: Sequence[str]) -> Formula:
-    """The first numeric column with at least half as many bins as any, by the first columns of few values.
-
-    Age, or whatever number comes first, explains others more often than others explain it: it is left out.
-    """
+    """The first numeric column but one with at least half as many bins as any, by the first columns of few values."""
     numeric = [name for name in columns if schema[name].numeric]
     if not numeric:
         raise NotAvailable("no column is numeric, so none can be the outcome")
@@ -151,10 +148,7 @@ def overlap(one: Fit, other: Fit) -> Floats:
 
 
 def regression(sides: Mapping[str, Side | None], formula: Formula, *, numeric: bool) -> dict[str, Any]:
-    """The fits of all tables with the same terms, and how far their intervals overlap with the truth's.
-
-    The outcome is a number in a linear regression, and in a logistic one whether a row satisfies a query.
-    """
+    """The fits of all tables with the same terms, and how far their intervals overlap with the truth's."""
     given = {name: side for name, side in sides.items() if side is not None}
     query = None if numeric else parse(formula.outcome, given["truth"].schema)
 

@@ -169,8 +169,7 @@ def numbered(sides: Mapping[str, Side]) -> dict[str, Ints]:
 def unique_matches(truth: Ints, others: Mapping[str, Ints | None]) -> dict[str, Any]:
     """How many rows are unique in the truth, and how many of these occur, with all values, in the other tables.
 
-    As in SDNist, but without the columns of groups (a match in another place counts too). The public table's share is
-    what can be matched without any private row: a release can be expected to match about as many.
+    As in SDNist, but without the columns of groups: a match in another place counts too.
     """
     unique = truth[np.bincount(truth)[truth] == 1]
     if not len(unique):
@@ -184,11 +183,7 @@ def unique_matches(truth: Ints, others: Mapping[str, Ints | None]) -> dict[str, 
 
 
 def consistency(truth: Side, others: Mapping[str, Side | None], seed: int) -> dict[str, Any]:
-    """For every rule "low <= high" of two numbers, as wages and income, the share of each table's rows that break it.
-
-    A rule holds for at least 99 % of the true rows that have both values, and would often be broken if each column were
-    drawn alone (`prade.data.declare.draft`).
-    """
+    """For every rule "low <= high" of two numbers (`prade.data.declare.draft`), the share of rows that break it."""
     few = truth.drawn(MOST_ROWS, seed)
     pairs = ordered_pairs(
         [truth.schema[name] for name in truth.columns if name in truth.numbers], few.numbers, few.codes
