@@ -12,9 +12,17 @@ import pyarrow.parquet as pq
 
 from prade import Plan, Release
 from prade.data.public.joint import encode
+from prade.data.read.tables import write_table
+from prade.release.derived_files import SYNTHETIC, keep_rows_as
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, file_hash, measurement_table, sealed_text
 
 NOWHERE = Path("nowhere")
+
+
+def write_rows(table: pa.Table, release: Release) -> None:
+    """Synthetic rows in a release's folder, with their record."""
+    with keep_rows_as(release, SYNTHETIC):
+        write_table(table, release.path / SYNTHETIC)
 
 
 def answered(plan: Plan, answer: Callable[..., np.ndarray], path: Path = NOWHERE) -> Release:

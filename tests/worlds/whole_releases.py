@@ -10,9 +10,9 @@ from prade.data.read.tables import write_table
 from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample
-from prade.release.derived_files import write_rows
 from worlds.contest import contest_schema
 from worlds.plans import ledger_for
+from worlds.releases import write_rows
 
 NASTY = "</script><img src=x onerror=alert(1)>"
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EDUC", "MARITAL", "WAGE"]
@@ -23,7 +23,7 @@ def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> P
     """A whole release folder, and the private table beside it."""
     write_table(private, folder / "private.parquet")
     release = measure(plan, folder / "private.parquet", folder / "release", ledger_for(plan, folder / "ledger"))
-    write_rows(sample(release, public, like="pyarrow"), folder / "release" / "synthetic.parquet", release)
+    write_rows(sample(release, public, like="pyarrow"), release)
     return folder / "release"
 
 

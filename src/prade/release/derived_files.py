@@ -24,7 +24,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
 from prade.core.execution import versions
 from prade.core.files import locked, replace_file
-from prade.data.read.tables import write_table
 from prade.release.release import Release, file_hash, read_sealed, sealed_text
 
 ESTIMATES, SUPPORT, SYNTHETIC = "estimates.parquet", "support.parquet", "synthetic.parquet"
@@ -141,18 +139,6 @@ def check_kept(release: Release, record: Record) -> None:
             raise DataError(
                 f"{release.path / name} has changed since it was made (by its hash in {record.name}): {advice}"
             )
-
-
-def write_rows(table: Any, output: str | PathLike[str], release: Release, *, spreadsheet_safe: bool = False) -> None:
-    """Write synthetic rows, with their record if they go into the release's own folder."""
-    if Path(output).resolve() != (release.path / SYNTHETIC).resolve():
-        write_table(table, output, spreadsheet_safe=spreadsheet_safe)
-        return
-    with keep_rows_as(release, SYNTHETIC):
-        write_table(table, output)
-
-
-# ---------------------------------------------------------------------- finished batches
 
 
 JOB_FORMAT = 1

@@ -85,17 +85,11 @@ class Measurement:
     def of_parts(cls, parts: Sequence[Part], counts: Floats, scales: Floats, law: NoiseLaw) -> list[Measurement]:
         """Measurements of several parts, from the counts and scales of all their cells: checked once for all parts."""
         stops = np.cumsum([part.n_cells for part in parts], dtype=np.int64).tolist()
-        if not counts.shape == scales.shape == (stops[-1] if stops else 0,):
-            raise EstimationError(
-                f"expected one count and one scale per cell, but the counts have shape {counts.shape} and the scales "
-                f"{scales.shape}"
-            )
         _need_numbers(counts, scales)
-        several = []
-        for part, stop in zip(parts, stops, strict=True):
-            mine, measurement = slice(stop - part.n_cells, stop), cls.__new__(cls)
+        several = [cls.__new__(cls) for _ in parts]
+        for measurement, part, stop in zip(several, parts, stops, strict=True):
+            mine = slice(stop - part.n_cells, stop)
             measurement.__dict__.update(part=part, counts=counts[mine], scale=scales[mine], law=law)
-            several.append(measurement)
         return several
 
     @property
@@ -233,6 +227,9 @@ def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
     """All noisy counts as one table with one row per count, ordered by question, part, group and cell."""
     import pyarrow as pa
 
+    def texts(codes: NDArray[np.int32], words: Sequence[str]) -> pa.DictionaryArray:
+        return pa.DictionaryArray.from_arrays(codes, pa.array(words, pa.string()))
+
     tables = []
     for question, answers in zip(plan.questions, noisy, strict=True):
         groups, level = plan.groupings[question.level].labels(), plan.levels[question.level].name
@@ -240,22 +237,16 @@ def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
             group, cell = (each.ravel().astype(np.int32) for each in np.indices(counts.shape))
             once = np.zeros(counts.size, np.int32)
             columns = {
-                "level": (once, [level]),
-                "group": (group, groups),
-                "part": (once, [name]),
+                "level": texts(once, [level]),
+                "group": texts(group, groups),
+                "part": texts(once, [name]),
                 "cell": cell,
-                "label": (cell, part.labels(plan.schema)),
-                "law": (once, [question.law]),
+                "label": texts(cell, part.labels(plan.schema)),
+                "law": texts(once, [question.law]),
                 "scale": np.full(counts.size, float(question.scale)),
                 "noisy": counts.ravel(),
             }
-            arrays = {
-                key: pa.DictionaryArray.from_arrays(value[0], pa.array(value[1], pa.string()))
-                if isinstance(value, tuple)
-                else pa.array(value)
-                for key, value in columns.items()
-            }
-            tables.append(pa.table(arrays))
+            tables.append(pa.table(columns))
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 

@@ -22,7 +22,6 @@ from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.privacy.noise_law import LAPLACE
 from prade.queries.parts import Marginal
-from prade.release.derived_files import write_rows
 from prade.reporting.facts import facts_of, precision_of, public_factors
 from prade.reporting.html import plain, unpacked
 from prade.reporting.outlines import IncompleteMap
@@ -37,6 +36,7 @@ from worlds.commands import call
 from worlds.outlines import geojson, square
 from worlds.plans import ledger_for, plan_of
 from worlds.reference import pair_distances
+from worlds.releases import write_rows
 from worlds.survey import AGE, PERHAPS_WORK, PLACE, SEX, STATE, THREE_PLACES
 from worlds.whole_releases import released
 
@@ -74,7 +74,7 @@ def folder(tmp_path_factory):
         home / "private.parquet",
     )
     release = measure(plan, home / "private.parquet", home / "release", ledger_for(plan, home / "prade.ledger"))
-    write_rows(sample(release, people(2, [1, 3])), home / "release" / "synthetic.parquet", release)
+    write_rows(sample(release, people(2, [1, 3])), release)
     return home
 
 
@@ -297,9 +297,7 @@ def test_the_page_says_what_a_synthetic_row_is(release, folder, tmp_path):
     assert "100 % of the rows have, in every column but those of groups and person ids, the values of one" in said
     assert "No value in them comes from the private table" in said
     old = Release.load(shutil.copytree(folder / "release", tmp_path / "old"))
-    write_rows(
-        read_table(old.path / "synthetic.parquet").replace_schema_metadata(None), old.path / "synthetic.parquet", old
-    )
+    write_rows(read_table(old.path / "synthetic.parquet").replace_schema_metadata(None), old)
     assert "was not recorded" in report(old, tmp_path / "old.html").read_text()
 
 
@@ -414,7 +412,7 @@ def test_what_is_missing_is_named_with_the_command(copy, missing, command):
 
 
 def test_synthetic_rows_of_other_groups_are_refused(copy):
-    write_rows(people(3, [7]), copy / "synthetic.parquet", Release.load(copy))
+    write_rows(people(3, [7]), Release.load(copy))
     with pytest.raises(DataError, match="rows in no group of the release: draw them again with `prade sample"):
         report(copy)
 

@@ -12,11 +12,11 @@ from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
-from prade.release.derived_files import write_rows
 from prade.reporting.html import unpacked
 from prade.reporting.truth import coded_rows, truth_data, truth_of
 from worlds.plans import ledger_for, plan_of
 from worlds.reference import pair_distances
+from worlds.releases import write_rows
 from worlds.workers import SCHEMA, workers
 
 ONES = Workload.all_marginals(SCHEMA, 1)
@@ -31,7 +31,7 @@ def estimates(tmp_path_factory):
     write_table(TRUE, home / "private.parquet")
     plan = plan_of(SCHEMA, Level("TOWN", Ask(ONES, 1), total=1), groups=TOWNS, budget=5)
     release = measure(plan, home / "private.parquet", home / "release", ledger_for(plan, home / "prade.ledger"))
-    write_rows(sample(release, PUBLIC), home / "release" / "synthetic.parquet", release)
+    write_rows(sample(release, PUBLIC), release)
     return kept_estimates(Release.load(home / "release"))
 
 

@@ -97,17 +97,14 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Origin:
-    """The ledger that paid for an imported entry: its identity, the entry's number there, and the hash of that event.
+    """The ledger that paid for an imported entry, the entry's number there, and the hash of its event."""
 
-    Identity and hash are None for a release of version 0.1, which 0.9 could import.
-    """
-
-    ledger: str | None
+    ledger: str
     entry: int
-    hash: str | None
+    hash: str
 
     def __str__(self) -> str:
-        return f"entry {self.entry} of ledger {self.ledger or 'of version 0.1'}"
+        return f"entry {self.entry} of ledger {self.ledger}"
 
 
 @dataclass(frozen=True)
