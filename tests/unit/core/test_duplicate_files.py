@@ -86,17 +86,6 @@ def test_a_public_file_given_twice_is_refused(here, way):
     assert PublicFiles.at(["x.csv", "y.csv"]).source().num_rows == 7
 
 
-def test_overlapping_globs_are_refused(here):
-    with open_source(["x.csv", "[y-z].csv"]) as source:
-        assert rows_in(source) == 7
-    for files in (["*.csv", "x.csv"], ["x*.csv", "*.csv"], ["*.csv", str(here / "x.csv")]):
-        with pytest.raises(DataError, match=r"x\.csv"):
-            open_source(files)
-    os.symlink("x.csv", "z.csv")
-    with pytest.raises(DataError, match=r"x\.csv and z\.csv are the same file"):
-        open_source("*.csv")
-
-
 @pytest.mark.parametrize(
     ("text", "rows"),
     [(b"AGE", 0), (b"\xef\xbb\xbfAGE\r\n", 0), (b'"A\nGE"\n', 0), (b"AGE\n\n", 1), (b"AGE\n" + b"x" * 200_000, 1)],

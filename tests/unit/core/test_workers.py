@@ -15,7 +15,7 @@ import pytest
 
 from prade import Execution
 from prade.core import execution as workers
-from prade.core.execution import Shared, WorkersError, processes
+from prade.core.execution import Shared, WorkersError
 
 
 def opened_from(path):
@@ -125,13 +125,6 @@ def wait_until(condition, seconds=10):
     while not condition() and time.monotonic() < end:
         time.sleep(0.05)
     return condition()
-
-
-def test_processes_work_and_end_with_the_block():
-    with processes(2) as executor:
-        assert list(Execution(executor=executor).map(abs, [-1, 2])) == [1, 2]
-        assert os.getpid() not in (pids := [executor.submit(os.getpid).result() for _ in range(4)])
-    assert wait_until(lambda: all(gone(pid) for pid in pids))
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks processes up in /proc")

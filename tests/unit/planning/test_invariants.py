@@ -214,16 +214,6 @@ def test_a_plan_carries_the_invariants_and_its_hash_covers_them(tmp_path):
     assert plan_with(STATES, schema=SCHEMA.with_invariants([YOUNG])) == others[1]
 
 
-def test_a_plan_without_invariants_says_nothing_about_them_and_a_file_has_the_numbers_themselves():
-    plan = plan_with()
-    assert "invariant" not in plan.to_toml()
-    assert (plan.published, plan.promise()) == ({}, plan.unit.promise())
-    numbers = "[invariant.totals]\nSTATE = [39, 17]\nrows = [800, 1200]"
-    text = plan_with(STATES).to_toml().replace(numbers, 'totals = "x.csv"')
-    with pytest.raises(SchemaError, match=r"invariant 1: totals is 'x.csv'; write a table"):
-        Plan.from_toml(text)
-
-
 def test_what_comes_from_the_private_table_is_named_as_not_protected():
     private = Rule("MAR == 1 -> AGE >= 15", "private")
     counts = PublishedTotals.of({"STATE": [17, 39], "rows": [1, 2]}, "STATE", source="private")

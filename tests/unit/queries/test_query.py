@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prade import Column, DataError, Schema, WorkloadError
-from prade.queries.query import MAX_DEPTH, MAX_LENGTH, parse, possible
+from prade.queries.query import MAX_DEPTH, MAX_LENGTH, parse
 
 
 @pytest.fixture
@@ -160,19 +160,6 @@ def test_mask_names_an_absent_column_and_hides_codes(schema):
         query.mask({"SEX": np.array([0, 77], dtype=np.uint8)})
     assert "77" not in str(refused.value)
     assert refused.value.__cause__ is None
-
-
-def test_possible_codes(schema):
-    def codes(text: str) -> dict[str, list[int]]:
-        return {name: np.flatnonzero(each).tolist() for name, each in possible(parse(text, schema).expression).items()}
-
-    assert codes("AGEP >= 18 and SEX == 2 and AGEP < 65") == {"AGEP": [1], "SEX": [1]}
-    assert codes("AGEP >= 65 or AGEP < 18") == {"AGEP": [0, 2]}
-    assert codes("AGEP >= 65 or SEX == 1") == {}
-    assert codes("not (AGEP >= 65 or SEX == 1)") == {"AGEP": [0, 1], "SEX": [1]}
-    assert codes("not (AGEP >= 65 and AGEP < 65)") == {"AGEP": [0, 1, 2]}
-    # an alternative that nobody can satisfy does not widen anything
-    assert codes("AGEP >= 65 and SEX == 1 or (SEX == 1 and SEX == 2)") == {"AGEP": [2], "SEX": [0]}
 
 
 def test_a_name_whose_letters_look_like_others_is_backticked():

@@ -141,20 +141,6 @@ def test_an_old_copy_and_a_cut_tail_are_noticed(ledger: Ledger, out: Path, tmp_p
     assert ledger.remaining("people") == left - Budget.pure(3)
 
 
-def test_a_commit_that_was_cut_off_costs_nothing_again(ledger: Ledger, out: Path) -> None:
-    release = measure(plan_for(1), PERSONS, out / "r1", ledger)
-    (paid,) = ledger.entries("people")
-    cut(ledger, 1)
-    assert [entry.state for entry in ledger.entries("people")] == ["drawing"]
-    refused(plan_for(2), out / "r2", ledger)
-    found = import_release(ledger, release.path)
-    assert (found.id, found.state, found.measurements_hash) == (1, "committed", paid.measurements_hash)
-    head = ledger.head()
-    assert import_release(ledger, release.path) == found
-    assert ledger.head() == head
-    assert ledger.remaining("people") == Budget.pure(19)
-
-
 def test_a_sealed_folder_that_a_killed_run_left_counts_too(
     ledger: Ledger, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
