@@ -25,12 +25,7 @@ def mass_per_cell(cells: NDArray[Any], weights: NDArray[np.float64], size: int) 
 def mass_by_group(
     group: NDArray[Any], n_groups: int, cells: NDArray[Any], n_cells: int, weights: Floats | None = None
 ) -> NDArray[Any]:
-    """Number of rows, or sum of their weights, in each cell of each group; in none, a row has `n_cells` or `n_groups`.
-
-    >>> mass_by_group(np.array([0, 1, 1, 1]), 2, np.array([0, 0, 1, 2]), 2)
-    array([[1, 0],
-           [1, 1]])
-    """
+    """Number of rows, or sum of their weights, in each cell of each group; a row in none has `n_cells` or `n_groups`."""
     width = n_cells + 1
     place = group.astype(np.int64) * width + cells
     return np.bincount(place, weights, (n_groups + 1) * width).reshape(n_groups + 1, width)[:n_groups, :n_cells]
@@ -98,11 +93,6 @@ class PreciseMean:
         mean = sum_k (y_k / v_k) / sum_k (1 / v_k),        variance = 1 / sum_k (1 / v_k)
 
     Answers are arrays of one shape. A variance is a number, or has one entry for each row of the answers.
-    >>> mean = PreciseMean(2)
-    >>> mean.add(np.array([90.0, 10.0]), 4.0)
-    >>> mean.add(np.array([100.0, 20.0]), 1.0)
-    >>> mean.value, mean.variance
-    (array([98., 18.]), 0.8)
     """
 
     def __init__(self, *shape: int) -> None:

@@ -25,9 +25,6 @@ def systematic(weights: Floats, n: int, offset: float) -> Ints:
 
     The indices are laid end to end, each as long as its weight; n equally spaced marks, the first at `offset` (0 to 1)
     of the space between two, each pick the index that they fall on.
-
-    >>> systematic(np.array([0.5, 0.0, 0.25, 0.25]), 4, 0.5)
-    array([0, 0, 2, 3])
     """
     return marked(np.cumsum(weights), n, offset)
 
@@ -60,10 +57,6 @@ def tridiagonal(matrix: Floats, vectors: Floats) -> tuple[Floats, Floats, Floats
     """The diagonal of T = Q' M Q for a symmetric M, what is beside it, and the vectors [vectors, cells] turned by Q.
 
     T has nothing elsewhere, and Q is orthogonal. M is read on and below its diagonal. Both arguments stay unchanged.
-
-    >>> diagonal, beside, turned = tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]]), np.ones((1, 2)))
-    >>> diagonal.tolist(), abs(beside).tolist(), abs(turned).tolist()
-    ([2.0, 3.0], [1.0], [[1.0, 1.0]])
     """
     cells = len(matrix)
     reflections = np.array(matrix, np.float64, order="F")  # copies in LAPACK's order, for it writes over them

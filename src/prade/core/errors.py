@@ -59,11 +59,7 @@ _EITHER = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 
 
 def in_words(remedy: Remedy, language: Language) -> str:
-    """What to do, as part of a sentence.
-
-    >>> in_words(Remedy("max_rows", 4), "python"), in_words(Remedy("max_rows", 4), "shell")
-    ('write Unit(max_rows=4)', 'write --max-rows-per-person 4')
-    """
+    """What to do, as part of a sentence."""
     words = _EITHER.sub(r"\1" if language == "python" else r"\2", _WORDS[remedy.name])
     return words.replace("{value}", str(remedy.value))
 

@@ -107,10 +107,7 @@ def _result_of(future: Future[Result]) -> Result:
 
 @contextmanager
 def shutting_down(pool: Pool) -> Iterator[Pool]:
-    """Shut a pool down after the block; if it raises, tasks that have not started are cancelled.
-
-    On an interrupt, or when a generator that uses the pool is closed early, it does not wait for running tasks either.
-    """
+    """Shut a pool down after the block; if it raises, what has not started is cancelled. An interrupt waits for nothing."""
     try:
         yield pool
     except BaseException as error:
@@ -272,10 +269,7 @@ RETRIES = 2  # of a task that a worker failed at: its disk may be full, another'
 
 @contextmanager
 def cluster(address: str, seconds: float = PATIENCE) -> Iterator[Executor]:
-    """The executor of the cluster whose scheduler has this address; a WorkersError if it cannot be used.
-
-    A task whose worker is lost goes to another one.
-    """
+    """The executor of the cluster whose scheduler has this address; a WorkersError if it cannot be used."""
     try:
         from distributed import Client
         from distributed.comm.addressing import get_address_host_port

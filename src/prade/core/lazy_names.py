@@ -14,13 +14,7 @@ _IMPORT = re.compile(r"^    from (\S+) import (\w+) as \w+$", re.MULTILINE)
 
 
 def lazy_names(package: str, file: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """`__all__`, `__getattr__` and `__dir__` for a package: its names are those that `file` imports for type checkers.
-
-    >>> import prade.data
-    >>> names, load, _ = lazy_names("prade.data", prade.data.__file__)
-    >>> "Schema" in names, load("Schema")
-    (True, <class 'prade.data.declare.schema.Schema'>)
-    """
+    """`__all__`, `__getattr__` and `__dir__` for a package, whose names `file` imports for type checkers."""
     homes = {name: home for home, name in _IMPORT.findall(Path(file).read_text(encoding="utf-8"))}
 
     def __getattr__(name: str) -> Any:

@@ -14,11 +14,7 @@ MOST_BITS = 14_000  # of a numerator or denominator: Python can still print the 
 
 
 def exact(value: object, name: str) -> Fraction:
-    """Convert a number to a fraction; a float is converted to the decimal number that it prints as.
-
-    >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-9", "delta")
-    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000000))
-    """
+    """Convert a number to a fraction; a float is converted to the decimal number that it prints as."""
     number = None
     try:
         if isinstance(value, float):
@@ -52,11 +48,7 @@ def digits_of(amount: Fraction, digits: int, rounding: str) -> Decimal:
 
 
 def readable(amount: Fraction) -> str:
-    """A short text for a number; one that cannot be written briefly is rounded up and marked "about".
-
-    >>> readable(Fraction(1, 10)), readable(Fraction(1, 3)), readable(Fraction(1, 10**9)), readable(Fraction(10**6, 7))
-    ('0.1', '1/3', '1e-9', 'about 142858')
-    """
+    """A short text for a number such as 0.1, 1/3 or 1e-9; any other is rounded up and marked "about"."""
     short = digits_of(amount, 12, ROUND_CEILING).normalize()
     if Fraction(short) == amount:
         return f"{short:f}" if -5 <= short.adjusted() < 12 else f"{short:e}"
@@ -66,11 +58,7 @@ def readable(amount: Fraction) -> str:
 
 
 def float_above(value: Fraction) -> Fraction:
-    """The smallest float that is at least `value`, which is positive; returned as a fraction.
-
-    >>> float_above(Fraction(1, 4)) == Fraction(1, 4), float_above(Fraction(1, 3)) > Fraction(1, 3)
-    (True, True)
-    """
+    """The smallest float that is at least `value`, which is positive; returned as a fraction."""
     try:
         nearest = value.numerator / value.denominator  # integer division rounds to the nearest float
     except OverflowError:
@@ -83,11 +71,7 @@ def float_above(value: Fraction) -> Fraction:
 
 
 def root_above(value: Fraction) -> Fraction:
-    """The square root of a positive number, rounded up with a relative error of about 2^-100; exact where possible.
-
-    >>> root_above(Fraction(9, 16))
-    Fraction(3, 4)
-    """
+    """The square root of a positive number, rounded up with a relative error of about 2^-100; exact where possible."""
     shift = max(0, 110 - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
     scaled = value * 4**shift
     root = math.isqrt(math.floor(scaled))

@@ -1,7 +1,4 @@
-"""What a plan says besides its questions: settings of the estimation, and the error that rehearsals lead to expect.
-
-Settings cost no budget and may be changed after measuring.
-"""
+"""What a plan says besides its questions: settings of the estimation, and the error that rehearsals lead to expect."""
 
 from __future__ import annotations
 
@@ -22,10 +19,7 @@ MOST_EXTRA = 0.5  # of the prior's weight: with more, it would no longer be the 
 
 
 def settings_of_file(written: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in a file.
-
-    In version 0.9, `mixture` was the weight of public groups that resemble a group. It is read if it is 0.
-    """
+    """The settings in a file. In version 0.9, `mixture` was the weight of similar public groups; it is read if 0."""
     if mixture := written.get("mixture", 0):
         raise EstimationError(
             f"mixture is {mixture!r}: version 0.10 has no priors of groups that resemble each other; remove the line, "
@@ -96,9 +90,6 @@ class TargetError:
     """The error to expect of one thing that a target names, at one level, beside that of the public table alone.
 
     It is within `spread` of `error` about two times in three; `prade.planning.task` says how each is measured.
-
-    >>> print(TargetError("AGE x SEX", "STATE", 0.0061, 0.0012, 0.0413))
-    target AGE x SEX by STATE: expected error 0.0061 ± 0.0012 (public table alone: 0.0413)
     """
 
     what: str

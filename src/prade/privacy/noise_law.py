@@ -23,11 +23,7 @@ SMALLEST_VARIANCE = 1e-6  # of a count: smaller values would change nothing, and
 
 
 class _Law(str):
-    """One law of noise. `noise_law` returns the law of a name.
-
-    >>> GAUSSIAN.words, GAUSSIAN.norm, noise_law("laplace").variance(Fraction(20_000))
-    ('Gaussian noise', 2, 800000000.0)
-    """
+    """One law of noise. `noise_law` returns the law of a name."""
 
     # Of what one person changes in all counts: 1 if the noise keeps a pure budget, 2 if it keeps rho only.
     norm: ClassVar[Literal[1, 2]]

@@ -105,13 +105,7 @@ LARGE_EPSILON = 700  # e to a larger power overflows a float
 
 
 def weakness(budget: Budget) -> str | None:
-    """What is weak about a budget, in numbers; None if nothing is.
-
-    >>> weakness(Budget.pure(20)) is None, weakness(Budget.approx(1, "1/1001")) is None
-    (True, True)
-    >>> print(weakness(Budget.approx(1, "1/500")))
-    a delta of 0.002 allows a mechanism to publish all rows of one person in 500
-    """
+    """What is weak about a budget, in numbers; None if nothing is."""
     converted = budget.kind == "zcdp"
     epsilon = budget.as_approx(USUAL_DELTA).epsilon if converted else budget.epsilon
     reasons = []
@@ -141,11 +135,7 @@ def refuse_weak(budget: Budget, accepted: bool) -> None:
 
 
 def meaning(budget: Budget, neighbours: Neighbours = "add-remove") -> str:
-    """A budget as a sentence.
-
-    >>> meaning(Budget.pure(1))
-    'Removing any one person would change the probability of any outcome by at most a factor of 2.72.'
-    """
+    """A budget as a sentence."""
     removing = "Removing any one person" if neighbours == "add-remove" else "Exchanging any one person for another"
     change = f"{removing} would change the probability of any outcome"
     if budget.kind == "zcdp":

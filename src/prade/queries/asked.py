@@ -50,13 +50,7 @@ class Statistic:
 
 
 def statistic_of(text: str, schema: Schema) -> Statistic | None:
-    """Read a statistic of a numeric column; None if the text is a query that counts rows.
-
-    >>> from prade.data.declare.schema import Column, Schema
-    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65]), Column("SEX", "categorical", values=[1, 2])])
-    >>> statistic_of("median(AGE) where SEX == 2", schema).text
-    'quantile(AGE, 0.5) where SEX == 2'
-    """
+    """Read a statistic of a numeric column; None if the text is a query that counts rows."""
     match = _STATISTIC.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None

@@ -189,10 +189,7 @@ def run_key(*inputs: Any) -> str:
 
 @contextmanager
 def keep_batch(folder: Path, batch: str, suffix: str) -> Iterator[Path]:
-    """A temporary path; what is written there becomes the finished batch when the block ends without an error.
-
-    It may be called in another process, or on another machine that sees the folder.
-    """
+    """A temporary path, for any process or machine that sees the folder; after the block, it is the finished batch."""
     with disk_trouble_reported(folder):
         assert NAME.fullmatch(batch), batch
         unnamed = folder / f"{batch}{suffix}"

@@ -82,15 +82,7 @@ _current: ContextVar[Spending | None] = ContextVar("spending", default=None)
 
 @contextmanager
 def spending_stated() -> Iterator[Spending]:
-    """State what was spent with every exception that leaves the block. A block inside another one shares its spending.
-
-    >>> try:
-    ...     with spending_stated():
-    ...         raise ValueError("the disk is full")
-    ... except ValueError as error:
-    ...     print(error, spending_of(error), sep=". ")
-    the disk is full. In this run nothing was spent
-    """
+    """State what was spent with every exception that leaves the block. A block inside another shares its spending."""
     if (outer := _current.get()) is not None:
         yield outer
         return
@@ -178,8 +170,8 @@ def _open_command(plan: Plan | Task, ledger: Path) -> str:
 def _release(folder: Path) -> tuple[str, Claim, Head | None] | None:
     """A release's data set, which entry paid for it and, if it is finished, the ledger's head after that; or None.
 
-    An unreadable release may be one of the data set that the ledger lacks, so it is an error. A folder that this user
-    may not enter, such as lost+found, was not written by a run of this user and is skipped.
+    An unreadable release may be one that the ledger lacks, so it is an error. A folder that this user may not enter is
+    skipped.
     """
     try:
         if not (folder / MANIFEST).is_file():  # opening a pipe of that name would block

@@ -1,17 +1,13 @@
 """The ledger: an exact record on disk of what has been spent on each data set.
 
-For a data set with cap B and entries of cost c_1, ..., c_n that were not given back, the ledger guarantees at every
-moment that
-
-    c_1 + ... + c_n  <=  B        (exact fractions; costs add up: sequential composition)
-
-An entry counts from the moment it is *reserved*, durably, before a private row is read:
+At every moment, the costs of a data set's entries that were not given back add up to at most its cap (exact fractions;
+costs add up: sequential composition). An entry counts from the moment it is *reserved*, durably, before a private row
+is read:
 
     reserve -> count -> start_drawing -> draw -> write the measurements -> commit
 
 Whether a run fails may depend on one person, so its entry stays spent, marked by `fail`. Until `start_drawing`, the
-same plan and folder resume it without paying again, and the custodian may give it back, on the record. After that,
-noisy answers may exist, so it is never given back.
+same plan and folder resume it without paying again, and the custodian may give it back, on the record.
 
 Every operation is one SQLite transaction on the file (`prade.privacy.ledger.file`), so processes, threads and forks can
 share a ledger.
@@ -202,11 +198,7 @@ class Ledger:
     def record_import(
         self, dataset: str, unit: Unit, cost: Budget, claim: Claim, after: Head | None, note: str, source: str
     ) -> Entry:
-        """Record the cost of a release that another ledger paid for, or this one before it lost its last events.
-
-        `prade.release.payment.import_release` reads the arguments from the folder `source`. The cost counts from now
-        on. If the release is already recorded, nothing changes and its entry is returned.
-        """
+        """Record the cost of a release that another ledger paid for, or this one before it lost its end; once only."""
         with self._open("import_release") as records:
             recorded = self._find(records, dataset)
             if (known := records.payer(recorded.name, claim)) is not None:

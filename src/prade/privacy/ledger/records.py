@@ -1,7 +1,4 @@
-"""What a ledger's events amount to: data sets with their caps, entries with their costs, and the remaining budget.
-
-Reading and writing compute these values in the same way: by applying the events one after another.
-"""
+"""What a ledger's events amount to: data sets with their caps, entries with their costs, and the remaining budget."""
 
 from __future__ import annotations
 
