@@ -25,7 +25,7 @@ def mass_per_cell(cells: NDArray[Any], weights: NDArray[np.float64], size: int) 
 def mass_by_group(
     group: NDArray[Any], n_groups: int, cells: NDArray[Any], n_cells: int, weights: Floats | None = None
 ) -> NDArray[Any]:
-    """Number of rows, or sum of their weights, in each cell of each group; a row in none has `n_cells` or `n_groups`."""
+    """Number of rows, or sum of weights, in each cell of each group; a row in none has `n_cells` or `n_groups`."""
     width = n_cells + 1
     place = group.astype(np.int64) * width + cells
     return np.bincount(place, weights, (n_groups + 1) * width).reshape(n_groups + 1, width)[:n_groups, :n_cells]

@@ -79,7 +79,7 @@ def _parsed(language: str, parse: Callable[[Any], Any], text: str | bytes, error
 def structured(
     value: Any, kind: type[Structure], error: type[PradeError] = Malformed, *, strict: bool = True
 ) -> Structure:
-    """Convert a parsed value to a type that msgspec knows; extra keys are ignored. Unless `strict`, "inf" is a float."""
+    """Convert a parsed value to a type that msgspec knows; extra keys are ignored. If not strict, "inf" is a float."""
     try:
         return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as fault:

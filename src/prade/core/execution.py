@@ -107,7 +107,7 @@ def _result_of(future: Future[Result]) -> Result:
 
 @contextmanager
 def shutting_down(pool: Pool) -> Iterator[Pool]:
-    """Shut a pool down after the block; if it raises, what has not started is cancelled. An interrupt waits for nothing."""
+    """Shut a pool down after the block; if it raises, what has not started is cancelled. An interrupt does not wait."""
     try:
         yield pool
     except BaseException as error:
