@@ -40,17 +40,10 @@ NOT_REHEARSED = (
 def headline_of(release: Release, rows: int) -> dict[str, Any]:
     """What was made, in one sentence and as values."""
     plan = release.plan
-    groups, level = len(plan.groupings[-1]), plan.levels[-1]
-    whom = f" for {many(groups, level.by[-1])}" if level.by else ""
-    return {
-        "dataset": plan.dataset,
-        "rows": rows,
-        "groups": groups,
-        "level": level.name,
-        "budget": str(plan.budget),
-        "made": made_on(release),
-        "sentence": f"{many(rows, 'synthetic row')}{whom}, {short(plan.budget)}",
-    }
+    groups, by = len(plan.groupings[-1]), plan.levels[-1].by
+    whom = f" for {many(groups, by[-1])}" if by else ""
+    sentence = f"{many(rows, 'synthetic row')}{whom}, {short(plan.budget)}"
+    return {"dataset": plan.dataset, "rows": rows, "groups": groups, "sentence": sentence}
 
 
 def tiles_of(release: Release, rows: int) -> list[dict[str, str]]:
@@ -187,7 +180,7 @@ def asked(question: Question) -> str:
 
 def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str, Any]:
     """Everything that is needed to make the release's estimates and rows again, and to cite them."""
-    release = estimates.release
+    release, plan = estimates.release, estimates.plan
     claim = claim_of(read_manifest(release.path))
     paid = claim.origin
     return {
@@ -195,9 +188,9 @@ def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str
             "measured": dict(read_manifest(release.path).get("versions", {})),
             "page": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
         },
-        "public": public_files(release.plan),
+        "public": public_files(plan),
         "publicRows": len(estimates.public.observed),
-        "plan": release.plan.hash,
+        "plan": plan.hash,
         "labels": None if release.labels is None else {"file": LABELS, "hash": release.labels},
         "seed": seed,
         "ledger": {
@@ -206,7 +199,8 @@ def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str
             "hash": paid.hash,
             "measurements": claim.measurements_hash,
         },
-        "cite": cite(release, rows),
+        "cite": f"{plan.dataset}: synthetic rows with differential privacy ({made_on(release)}). "
+        f"{many(rows, 'row')}, {short(plan.budget)}, plan {plan.hash[:16]}, made with prade {version('prade')}.",
     }
 
 
@@ -218,15 +212,8 @@ def public_files(plan: Plan) -> list[dict[str, str | None]]:
     return [{"file": Path(file).name, "hash": digest} for file, digest in zip(plan.public.files, hashes, strict=True)]
 
 
-def cite(release: Release, rows: int) -> str:
-    """How to cite the synthetic rows."""
-    plan, title = release.plan, f"{release.plan.dataset}: synthetic rows with differential privacy"
-    note = f"{many(rows, 'row')}, {short(plan.budget)}, plan {plan.hash[:16]}, made with prade {version('prade')}"
-    return f"{title} ({made_on(release)}). {note}."
-
-
 def methodology_of(estimates: Estimates, rows: int, seed: int | None) -> str:
-    """The whole paragraph."""
+    """The paragraph that a publication may take."""
     plan, unit = estimates.plan, estimates.plan.unit
     grouped = bool(plan.levels[-1].by)
     change = "adding or removing" if unit.neighbours == "add-remove" else "exchanging"

@@ -449,15 +449,12 @@ def test_the_command(release, folder, tmp_path):
         return call("report", release.path, *arguments, code=code)
 
     truth = ["--truth", folder / "private.parquet"]
-    assert said("-o", tmp_path / "page.html").stdout.startswith(f"{tmp_path / 'page.html'}: 0.9 MB")
+    assert re.fullmatch(r".*page.html: 0\.\d MB\n", said("-o", tmp_path / "page.html").stdout)
     assert "do not publish" in said("-o", tmp_path / "ours.html", *truth).stderr
-    assert "files only" in said("--truth", "duckdb://people.db/people", code=1).stderr
-    for name in ("ours.html", "ours.json"):
-        refused = said("-o", release.path / name, *truth, *(["--json"] if name.endswith("json") else []), code=1)
-        assert "must not be in it" in refused.stderr
+    refused = said("-o", release.path / "ours.json", *truth, "--json", code=1)
+    assert "must not be in it" in refused.stderr
     said("--geojson-key", "x", code=2)
     assert "there is no GeoJSON file at" in said("--geojson", tmp_path / "none.json", code=1).stderr
-    assert "make it first" in said("-o", tmp_path / "no" / "page.html", code=1).stderr
     assert json.loads(said("--json").stdout)["headline"]["groups"] == 3
     assert said("--json", "-o", tmp_path / "data.json").stdout.startswith(f"{tmp_path / 'data.json'}: 0.")
     assert json.loads((tmp_path / "data.json").read_text())["truth"] is None
