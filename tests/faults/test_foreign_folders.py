@@ -18,7 +18,7 @@ from prade import DataError
 from prade.core.files import MARK, locked, remove_locked
 from prade.measuring.run import measure
 from worlds.people import IN_TOWNS, TOWN_PLAN
-from worlds.processes import TESTS
+from worlds.processes import started
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there nothing is held, and nothing swept")
 SECONDS = 60
@@ -49,21 +49,16 @@ measure(TOWN_PLAN, IN_TOWNS, "release", "ledger", cap=TOWN_PLAN.budget)
 """
 
 
-def process(code: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    settings = {"cwd": folder, "env": {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": path}, "text": True}
-    pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-    return subprocess.Popen([sys.executable, "-c", code, *arguments], **pipes, **settings)
+def process(folder: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
+    return started(code, *arguments, folder=folder, TMPDIR=str(folder))
 
 
 def run(code: str, folder: Path) -> str:
-    working = process(code, folder)
-    try:
-        said, _ = working.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        working.kill()
-        working.communicate()
-        raise
+    with process(folder, code) as working:
+        try:
+            said, _ = working.communicate(timeout=SECONDS)
+        finally:
+            working.kill()
     assert working.returncode == 0
     return said
 
@@ -72,7 +67,7 @@ def run(code: str, folder: Path) -> str:
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The spill folder of a run that was killed."""
     folder = tmp_path_factory.mktemp("temporary")
-    working = process(SPILL, folder, "wait")
+    working = process(folder, SPILL, "wait")
     left = folder / working.stdout.readline().strip()
     working.kill()
     working.communicate(timeout=SECONDS)
@@ -137,7 +132,7 @@ def test_a_dead_runs_folder_is_removed_and_a_living_ones_is_not(dead: Path, tmp_
     (outside / "notes").write_text("notes")
     (dead / "link").symlink_to(outside)
     os.mkfifo(dead / "pipe")
-    living = process(SPILL, tmp_path, "wait")
+    living = process(tmp_path, SPILL, "wait")
     own = tmp_path / living.stdout.readline().strip()
     assert not dead.exists()
     assert (outside / "notes").exists()

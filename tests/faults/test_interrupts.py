@@ -12,7 +12,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -32,6 +31,7 @@ from prade.examples import census_like
 from worlds.counting import duckdb_file
 from worlds.people import TOWN_PLAN
 from worlds.plans import ledger_for
+from worlds.processes import started
 
 cli.every_command()
 
@@ -171,11 +171,6 @@ def test_what_has_begun_is_finished_before_an_interrupt_or_the_first_error(failu
 # ---------------------------------------------------------------- the command line, in a process of its own
 
 
-def start(code: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", code, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int, str, str]:
     """How a process ends, which it must do soon."""
     try:
@@ -227,7 +222,7 @@ cli.main()
 @pytest.mark.parametrize(("command", "signals"), [("estimate", 1), ("sample", 2)])
 def test_what_would_wait_for_ever_ends(command: str, signals: int) -> None:
     """Threads that never end need one Ctrl-C, a clean-up that never ends needs another one."""
-    process = start(HANGING, command)
+    process = started(HANGING, command)
     assert process.stdout is not None
     for _ in range(signals):
         assert process.stdout.readline() == "ready\n"
@@ -293,17 +288,19 @@ finally:
 
 @pytest.mark.parametrize("module", ["click", "numba"])
 def test_an_interrupt_while_loading_is_one_line(release: Path, module: str) -> None:
-    interrupted(start(SENT_AT, module, "0", "estimate", str(release)))
+    interrupted(started(SENT_AT, module, "0", "estimate", str(release)))
 
 
 def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release: Path) -> None:
     """When the first thread has started, and later; the last one may come too late."""
     for delay in ("0", "0.3"):
         place = str(shutil.copytree(release, release.with_name(f"release-{delay}")))  # without estimates that are kept
-        code, _, complained = end(start(SENT_AT, "prade-groups", delay, "estimate", place), 3 * PATIENCE)
+        code, _, complained = end(started(SENT_AT, "prade-groups", delay, "estimate", place), 3 * PATIENCE)
         assert code in ((130,) if delay == "0" else (0, 130)), complained
         assert "Traceback" not in complained
-        code, said, complained = end(start("from prade.cli.main import main; main()", "estimate", place), 6 * PATIENCE)
+        code, said, complained = end(
+            started("from prade.cli.main import main; main()", "estimate", place), 6 * PATIENCE
+        )
         assert code == 0, complained
         assert "converged" in said
 
@@ -313,7 +310,7 @@ def test_an_interrupt_amid_the_columns_waits_for_them(release: Path) -> None:
     if cores() == 1:
         pytest.skip("on one core, columns are coded without threads")
     place = str(shutil.copytree(release, release.with_name("release-columns")))
-    interrupted(start(SENT_AT, "prade-columns", "0", "estimate", place))
+    interrupted(started(SENT_AT, "prade-columns", "0", "estimate", place))
 
 
 AMID_COUNTING = """
@@ -341,7 +338,7 @@ def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reser
     ledger.open_dataset("private", Unit(1), Budget.pure(2))
     given = ["measure", release.parent / "plan.toml", release.parent / "private.parquet", "-o", folder / "release"]
     given = [*map(str, given), "--ledger", str(ledger.path)]
-    complained = interrupted(start(AMID_COUNTING, *given))
+    complained = interrupted(started(AMID_COUNTING, *given))
     assert complained.startswith("prade: interrupted; no file is half-written, run the command again to continue. ")
     assert complained.endswith(
         f"In this run epsilon = 2 (pure differential privacy) was reserved in {ledger.path} as entry 1, and nothing "
@@ -388,7 +385,7 @@ def test_an_interrupt_ends_an_engine_that_has_no_row_to_deliver(tmp_path: Path) 
     ledger = ledger_for(TOWN_PLAN, tmp_path / "people.ledger")
     TOWN_PLAN.save(tmp_path / "plan.toml")
     given = ["measure", tmp_path / "plan.toml", private, "-o", tmp_path / "release"]
-    assert "was reserved in" in interrupted(start(ENDLESS, *map(str, given), "--ledger", str(ledger.path)))
+    assert "was reserved in" in interrupted(started(ENDLESS, *map(str, given), "--ledger", str(ledger.path)))
     (entry,) = ledger.entries("people")
     assert (entry.state, entry.drawn) == ("failed", False)
     assert [(each.stage, each.kind) for each in entry.failures] == [("count", "KeyboardInterrupt")]

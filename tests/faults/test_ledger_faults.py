@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.errors import DataError, PradeError
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.file import Chain
@@ -114,49 +114,6 @@ print(kills)
 """
     )
     assert kills == 48
-
-
-def test_killed_at_any_moment(drive: Drive) -> None:
-    """SIGKILL at moments that nobody chose, mostly in the middle of COMMIT: what was acknowledged is there."""
-    kills, in_the_middle = drive(
-        """
-from prade import Budget, Unit
-
-ledger = Ledger(HERE / "budget.ledger")
-ledger.open_dataset("d", Unit(2), Budget.pure(1000))
-moments = random.Random(3)
-acknowledged, kills, in_the_middle = set(), 0, 0
-for round in range(40):
-    reading, writing = os.pipe()
-    def work():
-        for number in range(10**6):
-            entry = ledger.reserve("d", f"{round}-{number}", Budget.pure("1/7"), "n" * 200)
-            os.write(writing, entry.id.to_bytes(4, "big"))
-            ledger.start_drawing(entry.id)
-            ledger.commit(entry.id, "hash")
-    child = forked(work)
-    os.close(writing)
-    told = os.read(reading, 4)
-    time.sleep(moments.uniform(0, 0.012))
-    os.kill(child, signal.SIGKILL)
-    assert ended(child) == -signal.SIGKILL
-    kills += 1
-    while more := os.read(reading, 4096):
-        told += more
-    os.close(reading)
-    acknowledged |= {int.from_bytes(told[at : at + 4], "big") for at in range(0, len(told), 4)}
-    in_the_middle += (HERE / "budget.ledger-journal").exists()
-    entries = ledger.entries("d")
-    recorded = {entry.id for entry in entries}
-    assert acknowledged <= recorded, "an acknowledged reservation is lost"
-    assert len(recorded - acknowledged) <= kills, "more entries than attempts"
-    assert sum(entry.state != "committed" for entry in entries) <= kills
-    assert ledger.remaining("d") == Budget.pure(1000) - Budget.pure("1/7") * len(entries)
-print(kills, in_the_middle)
-"""
-    )
-    assert kills == 40
-    assert in_the_middle > 0, "no kill hit a transaction: the test shows nothing"
 
 
 @contextmanager
@@ -534,13 +491,3 @@ def test_the_file_is_gone_between_two_steps(ledger: Ledger) -> None:
     with pytest.raises(DataError, match="there is no ledger at"):
         ledger.commit(entry.id, "h2")
     assert not ledger.path.exists()
-
-
-def test_an_error_inside_a_step_leaves_nothing(ledger: Ledger) -> None:
-    before = ledger.path.read_bytes()
-    with pytest.raises(BudgetError):
-        ledger.reserve("d", "p3", Budget.pure("1/2"))
-    with pytest.raises(PradeError):
-        ledger.open_dataset("d", UNIT, Budget.pure(2))
-    assert ledger.path.read_bytes() == before
-    assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.ledger"]

@@ -232,26 +232,6 @@ def test_what_is_left_for_one_plan_stays_while_another_takes_the_place(
     assert [entry.state for entry in ledger.entries("people")] == ["committed", "committed"]
 
 
-# ---------------------------------------------------------------- another ledger
-
-
-@pytest.mark.parametrize("entries", [0, 1])
-def test_another_ledger_is_not_credited(sealed: Path, ledger: Ledger, tmp_path: Path, entries: int) -> None:
-    """Its entry 1 is none, or pays for something else: neither is taken for the entry that paid."""
-    other = ledger_for(TOWN_PLAN, tmp_path / "other.ledger", 3)
-    for number in range(entries):
-        other.reserve("people", f"plan {number}", Budget.pure(1))
-    before = other.entries("people")
-    place = tmp_path / "release"
-    for _ in ("beside its place", "in its place"):
-        with pytest.raises(DataError, match=r"other\.ledger did not pay for the noisy counts in .*Use the ledger"):
-            measure(TOWN_PLAN, IN_TOWNS, place, other)
-        assert other.entries("people") == before
-        measure(TOWN_PLAN, IN_TOWNS, place, ledger)
-    (entry,) = ledger.entries("people")
-    assert entry.state == "committed"
-
-
 def test_the_ledger_goes_away_in_between(tmp_path: Path, ledger: Ledger, monkeypatch: Patch) -> None:
     away = tmp_path / "away"
 

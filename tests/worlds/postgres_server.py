@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,25 +20,18 @@ ROLE = "prade"
 
 def programs() -> Path | None:
     """The folder of the newest server that is installed."""
-    found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
-    if not found and (here := shutil.which("postgres")):
-        found = [Path(here).parent]
-    return max(
-        found, key=lambda path: [int(part) for part in path.parent.name.split(".") if part.isdigit()], default=None
-    )
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
+    here = found[-1] if found else shutil.which("postgres")
+    return None if here is None else Path(here).parent
 
 
 def account() -> dict[str, object] | None:
     """PostgreSQL refuses to run as root: for root, the user to start it as; None if there is none."""
     if os.geteuid() != 0:
         return {}
-    for name in ("postgres", "nobody"):
-        try:
-            user = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    return None
+    known = {user.pw_name: user for user in pwd.getpwall()}
+    user = known.get("postgres") or known.get("nobody")
+    return None if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
 def absent() -> str:
@@ -77,49 +69,18 @@ def server() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **user}
-    data = folder / "data"
-    subprocess.run(
-        [
-            *[where / "initdb", "-D", data, "-U", ROLE, "-A", "password", "--pwfile", folder / "word"],
-            *["-E", "UTF8", "--no-locale", "--no-sync"],
-        ],
-        check=True,
-        timeout=120,
-        **quiet,
-    )
-    running = subprocess.Popen(
-        [
-            *[where / "postgres", "-D", data, "-p", str(port), "-k", folder],
-            # A zone of its own: what is counted must not depend on the session's.
-            *["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "timezone=America/New_York"],
-        ],
-        **quiet,
-    )
+    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True, "timeout": 120}
+
+    def run(program: str, *arguments: object) -> None:
+        subprocess.run([where / program, "-D", folder / "data", *arguments], **quiet, **user)
+
+    secret = ["-A", "password", "--pwfile", folder / "word"]
+    run("initdb", "-U", ROLE, *secret, "-E", "UTF8", "--no-locale", "--no-sync")
+    # A zone of its own: what is counted must not depend on the session's.
+    settings = "-c listen_addresses=127.0.0.1 -c fsync=off -c timezone=America/New_York"
+    run("pg_ctl", "start", "-w", "-l", folder / "log", "-o", f"-p {port} -k {folder} {settings}")
     try:
-        url = f"postgres://{ROLE}:{quote(word)}@127.0.0.1:{port}/postgres"
-        wait_for(url, running)
-        yield url
+        yield f"postgres://{ROLE}:{quote(word)}@127.0.0.1:{port}/postgres"
     finally:
-        running.terminate()
-        try:
-            running.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            running.wait(timeout=30)
+        run("pg_ctl", "stop", "-w", "-m", "immediate")
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def wait_for(url: str, running: subprocess.Popen) -> None:
-    """Return when the server answers."""
-    import psycopg
-
-    for _ in range(300):
-        assert running.poll() is None, "PostgreSQL ended while it was starting"
-        try:
-            psycopg.connect(url, connect_timeout=5).close()
-        except psycopg.OperationalError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError("PostgreSQL did not answer within 30 seconds")

@@ -170,11 +170,16 @@ def said(act):
     raise AssertionError("that should have been refused")
 
 
-def killed_when_done(code: str, after: int, *arguments: object) -> None:
-    """Run code that prints how much is done, in an interpreter of its own, and kill it when it prints this number."""
+def started(code: str, *arguments: object, folder: Path | None = None, **more: str) -> subprocess.Popen[str]:
+    """An interpreter of its own that runs this code, with all pipes open and more in its environment."""
+    pipes: dict[str, int] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=_environment()) as run:
+    return subprocess.Popen(command, cwd=folder, env=_environment(**more), text=True, **pipes)
+
+
+def killed_when_done(code: str, after: int, *arguments: object) -> None:
+    """Run code that prints how much is done, and kill it when it prints this number."""
+    with started(code, *arguments) as run:
         assert run.stdout is not None
         for line in run.stdout:
             if int(line) == after:

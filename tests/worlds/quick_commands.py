@@ -17,7 +17,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +24,6 @@ LIBRARIES = (
     *("duckdb", "jinja2", "numba", "pandas", "pyarrow.compute", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"),
     *("rich.table", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats"),
 )
-PATIENCE = 60.0
 BROKEN = 70  # the exit code of a command whose process died
 CALL = """#!{python} -IS
 import json, os, socket, sys
@@ -51,21 +49,14 @@ def quick_commands() -> Iterator[Path]:
         program.write_text(CALL.format(python=sys.executable, address=str(address), broken=BROKEN))
         program.chmod(0o755)
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        server = subprocess.Popen([sys.executable, __file__, str(address)], env=environment)
-        try:
-            _wait_for(address, server)
-            yield program.parent
-        finally:
-            server.kill()
-            server.wait()
-
-
-def _wait_for(address: Path, server: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not address.exists():
-        if server.poll() is not None or time.monotonic() > end:
-            raise RuntimeError("the process that runs the commands of pages did not start")
-        time.sleep(0.02)
+        command = [sys.executable, __file__, str(address)]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as server:
+            try:
+                assert server.stdout is not None
+                assert server.stdout.readline(), "the process that runs the commands of pages did not start"
+                yield program.parent
+            finally:
+                server.kill()
 
 
 def serve(address: str) -> None:
@@ -75,9 +66,9 @@ def serve(address: str) -> None:
     if loaded := {"prade", "opendp"} & set(sys.modules):
         raise RuntimeError(f"loaded in advance: {loaded}")
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{address}.new")
+        listener.bind(address)
         listener.listen()
-        os.rename(f"{address}.new", address)  # whoever sees it can connect
+        print("ready")
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children need not be waited for
         while True:
             link, _ = listener.accept()

@@ -61,12 +61,6 @@ def absent() -> str:
     return ""
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def spark_settings() -> Iterator[Path]:
     """A folder with spark-defaults.conf, which all sessions read that start while the tests run."""
@@ -87,7 +81,9 @@ def spark_settings() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark(spark_settings: Path) -> Iterator[Spark]:
     """Spark in local mode, with two threads."""
-    port = free_port()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Spark's about pandas
         from pyspark import SparkContext
