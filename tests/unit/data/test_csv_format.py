@@ -6,7 +6,7 @@ import pytest
 
 from prade import CsvFile
 from prade.core.errors import DataError
-from prade.data.read.csv import CsvFormat, cells_of, header_of
+from prade.data.read.csv import CsvFormat, header_of
 from prade.data.read.tables import read_table
 
 
@@ -42,22 +42,6 @@ def test_a_delimiter_that_ends_characters_of_the_encoding_is_refused(encoding, d
 def test_delimiters_that_are_none(delimiter):
     with pytest.raises(DataError, match="delimiter is"):
         CsvFormat(delimiter=delimiter)
-
-
-@pytest.mark.parametrize(
-    ("record", "cells"),
-    [
-        (b"", [b""]),
-        (b'"a"', [b"a"]),
-        (b'"a,b",c', [b"a,b", b"c"]),
-        (b'"a,b', [b'"a', b"b"]),
-        (b'"a"b,c', [b'"a"b', b"c"]),
-        (b'a"b,c"', [b'a"b', b'c"']),
-        (b'"""', [b'"""']),
-    ],
-)
-def test_cells_of_one_record(record, cells):
-    assert cells_of(record, b",") == cells
 
 
 def test_a_header_with_a_byte_order_mark(tmp_path):

@@ -61,20 +61,14 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return public, synthetic, schema
 
 
-def test_pandas_reads_the_same_types(files):
+def test_pandas_polars_and_pyarrow_read_the_same_types(files):
     public, synthetic = map(pd.read_parquet, files[:2])
     assert synthetic.dtypes.to_dict() == public.dtypes[list(synthetic.columns)].to_dict()
     assert list(synthetic.columns) == [*files[2].names]
     assert list(synthetic.index) == list(range(ROWS))  # the public index numbers other rows
     assert synthetic["CODE"].isna().any()
-
-
-def test_polars_reads_the_same_types(files):
     public, synthetic = map(pl.read_parquet, files[:2])
     assert synthetic.schema == public.select(synthetic.columns).schema
-
-
-def test_pyarrow_reads_the_same_types_and_notes(files):
     public, synthetic = map(pq.read_schema, files[:2])
     for name in synthetic.names:
         assert synthetic.field(name).equals(public.field(name), check_metadata=True), name

@@ -5,9 +5,6 @@ import pytest
 
 from prade import DataError, Schema
 from prade.data.public.joint import Prior
-from prade.estimating.posterior_mode import MAP
-from prade.queries.parts import Marginal
-from prade.release.release import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
 
@@ -31,24 +28,6 @@ def test_rows_alike_are_one_row_with_their_weights_together(more, expected):
     assert as_dict(prior) == expected
     assert not prior.complete
     assert as_dict(Prior.from_table(SCHEMA, table, columns=["a"])) == pytest.approx({(0,): 0.75, (1,): 0.25})
-
-
-def test_prior_from_an_earlier_estimate():
-    prior = Prior.uniform(SCHEMA)
-    measured = Measurement(Marginal.of(SCHEMA, ["a"]), [25.0, 75.0], 0.0)
-    estimate = MAP(n0=1.0).fit(prior, [measured], 100)
-    again = Prior.from_joint(estimate)
-    assert again.project(["a"]) == pytest.approx(np.array([0.25, 0.75]))
-    assert as_dict(again) == pytest.approx(as_dict(estimate))
-
-
-def test_uniform_is_the_whole_domain_in_order():
-    prior = Prior.uniform(SCHEMA)
-    assert prior.complete
-    assert prior.codes["a"].tolist() == [0, 0, 0, 1, 1, 1]
-    assert prior.codes["b"].tolist() == [0, 1, 2, 0, 1, 2]
-    assert prior.weights == pytest.approx(np.full(6, 1 / 6), rel=1e-15)
-    assert Prior.uniform(SCHEMA, ["b"]).columns == ("b",)
 
 
 def test_full_domain_keeps_the_distribution():
