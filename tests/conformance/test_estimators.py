@@ -189,7 +189,7 @@ def of(part) -> list[Measurement]:
         ),
         (
             lambda e, p, m: e.fit(Prior.from_joint(Prior.uniform(SCHEMA, ["a", "b"])), of(PARTS[2]), TOTAL),
-            r"'c' is not among the coded columns \(a, b\); encode it or leave",
+            r"'c' is not among the coded columns \(a, b\); encode it",
         ),
         (lambda e, p, m: e.fit(p, m, TOTAL, layout=laid(Prior(SCHEMA, p.codes, p.weights))), OTHER_LAYOUT),
         *((lambda e, p, m, k=k: e.fit(p, m, TOTAL, layout=laid(p, PARTS[::k])), OTHER_LAYOUT) for k in (-1, 2)),

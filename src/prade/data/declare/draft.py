@@ -45,12 +45,9 @@ def infer_columns(
             cells = group_cells(table, name, public) if name in groups else public[name]
             proposed[name] = _propose(name, cells, name in groups, max_values, bins)
     columns = [column for column in proposed.values() if column is not None]
-    if len(columns) < len(proposed):
-        raise SchemaError(
-            f"these columns have more than {max_values} different texts, or no values at all: "
-            f"{', '.join(name for name, column in proposed.items() if column is None)}",
-            remedy="draft",
-        )
+    if without := [name for name, column in proposed.items() if column is None]:
+        message = f"these columns have more than {max_values} different texts, or no values at all: "
+        raise SchemaError(message + ", ".join(without), remedy="draft")
     return columns
 
 

@@ -150,10 +150,8 @@ class Groups:
             joint = joint * size + self.codes[:, index]
         known, first = np.unique(joint, return_index=True)
         if not np.array_equal(number[first][np.searchsorted(known, joint)], number):
-            raise DataError(
-                f"the table has no column {' or '.join(map(repr, absent))}, and {', '.join(map(repr, keys))} alone "
-                "cannot identify a row's group; add the column"
-            )
+            lacks, has = " or ".join(map(repr, absent)), ", ".join(map(repr, keys))
+            raise DataError(f"the table has no column {lacks}, and {has} alone cannot identify a row's group; add it")
         return KeyedGroups(columns, known, number[first])
 
     def _index(self, name: str) -> int:

@@ -87,25 +87,20 @@ class Categorical(ColumnKind):
         if not values and not column.missing and not self.groups:
             raise column.error("the list of values is empty; give at least one value, or missing = true if all are")
         if bad := [value for value in values if not _can_be_listed(value)]:
-            raise column.error(
-                f"values must be text, true/false, dates or finite numbers of at most 64 bits, got {str(bad[0])[:40]!a}"
-            )
+            kinds = "text, true/false, dates or finite numbers of at most 64 bits"
+            raise column.error(f"values must be {kinds}, got {str(bad[0])[:40]!a}")
         types = {type(value).__name__ for value in values}
         if types == {"int", "float"}:
             values, types = tuple(float(value) for value in values), {"float"}
         if len(types) > 1:
-            raise column.error(
-                f"the values mix {' and '.join(sorted(types))}; write them all as one type, "
-                f"e.g. [{', '.join(_quoted(value_text(value)) for value in values[:3])}]"
-            )
+            texts = ", ".join(_quoted(value_text(value)) for value in values[:3])
+            raise column.error(f"the values mix {' and '.join(sorted(types))}; write one type, e.g. [{texts}]")
         value_type = types.pop() if types else "" if self.groups else "str"  # without values, all cells are missing
         if repeated := [value for value, number in Counter(values).items() if number > 1]:
             raise column.error(f"the value {_quoted(repeated[0])} is listed twice; remove one")
         other = plain_value(column.other)
         if other is not None and (other not in values or isinstance(other, str) != (value_type == "str")):
-            raise column.error(
-                f"other is {_quoted(other)}, which is not among the values {some_of(values)}; add it to them"
-            )
+            raise column.error(f"other is {_quoted(other)}, which is not among the values {some_of(values)}; add it")
         return {"values": values, "other": other, "value_type": value_type, "cuts": ()}
 
     @property
@@ -149,17 +144,13 @@ class Categorical(ColumnKind):
             value = bool(value)
         absent = op in ("==", "!=") and value not in column.values
         if absent or isinstance(value, str) != (column.value_type == "str"):
-            raise WorkloadError(
-                f"{column.name} {op} {value!r}: choose one of the values of {column.name}, written as "
-                f"{some_of(column.values)}"
-            )
+            known = f"one of the values of {column.name}, written as {some_of(column.values)}"
+            raise WorkloadError(f"{column.name} {op} {value!r}: choose {known}")
         if op in ("==", "!="):
             equal = np.array([each == value for each in column.values], dtype=np.bool_)
             return equal if op == "==" else ~equal
         if column.value_type not in ("int", "float"):
-            raise WorkloadError(
-                f"{column.name} {op} {value!r}: its values have no order; use == or !=, or `in` with a list"
-            )
+            raise WorkloadError(f"{column.name} {op} {value!r}: its values have no order; use ==, != or `in`")
         return np.asarray(ORDER[op](np.array(column.values), value), dtype=np.bool_)
 
     def natural_type(self) -> pa.DataType:
@@ -182,10 +173,7 @@ class Group(Categorical):
     @property
     def present(self) -> int:
         if not self.column.values:
-            raise self.column.error(
-                "the values of this group column are not known yet; "
-                "give the public list of groups with schema.with_groups(table)"
-            )
+            raise self.column.error("its values are not known yet; give the list of groups: schema.with_groups(table)")
         return len(self.column.values)
 
 
@@ -193,9 +181,8 @@ def numerals(values: tuple[Value, ...]) -> list[str]:
     """Listed texts as numbers are compared with them: codes of one width, as 00100 and 02300, lose leading zeros."""
     texts = [str(value) for value in values]
     codes = {text for text in texts if text.isascii() and text.isdigit() and len(text) <= DIGITS}
-    if len({len(code) for code in codes}) > 1:
-        return texts
-    return [str(int(text)) if text in codes else text for text in texts]
+    one_width = len(set(map(len, codes))) == 1
+    return [str(int(text)) if one_width and text in codes else text for text in texts]
 
 
 def _can_be_listed(value: Any) -> bool:
@@ -216,9 +203,8 @@ def plain_value(value: Any) -> Any:
 
 def value_text(value: Any) -> str:
     """A value as text, whole floats without a decimal point."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
-        return str(int(value))
-    return str(value)
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE
+    return str(int(value) if whole else value)
 
 
 def _quoted(value: Any) -> str:
@@ -232,11 +218,7 @@ def some_of(values: Sequence[Value], most: int = 12) -> str:
 
 
 def label_key(value: Any) -> str:
-    """The key of a value's label: its text, as a TOML file has it. None stands for missing.
-
-    >>> [label_key(value) for value in (2, 1.0, True, "a", None)]
-    ['2', '1', 'true', 'a', 'missing']
-    """
+    """The key of a value's label: its text, as a TOML file has it. None stands for missing."""
     value = plain_value(value)
     return MISSING if value is None else str(value).lower() if isinstance(value, bool) else value_text(value)
 
@@ -260,10 +242,8 @@ def settled_labels(column: Declaration, *, any_value: bool) -> dict[str, str]:
     for value, label in labels.items():
         key = label_key(value)
         if key not in listed and not (key == MISSING and column.missing) and not any_value:
-            raise SchemaError(
-                f'there is a label for "{key[:40]}"; only listed values ({some_of(column.values) or "there are none"}) '
-                f"have labels, and {MISSING} with missing = true"
-            )
+            values = f"only listed values ({some_of(column.values) or 'there are none'}) have labels"
+            raise SchemaError(f'there is a label for "{key[:40]}"; {values}, and {MISSING} with missing = true')
         check_words({f'the label of "{key[:40]}"': label})
         if not label.strip() or settled.setdefault(key, label) != label:
             raise SchemaError(f'the label of "{key[:40]}" is empty, or given twice; leave it out')

@@ -60,9 +60,7 @@ class Numeric(ColumnKind):
         text = date_text if dates else value_text
         for before, after in itertools.pairwise(edges):
             if before >= after:
-                raise column.error(
-                    f"edge {text(after)} follows {text(before)}; list each edge once, in ascending order"
-                )
+                raise column.error(f"edge {text(after)} follows {text(before)}; list each once, in ascending order")
             if integer and math.ceil(before) == math.ceil(after):
                 raise column.error(f"there is no whole number from {text(before)} to {text(after)}; remove one edge")
         if low is not None and high is not None and low > high:
@@ -86,10 +84,7 @@ class Numeric(ColumnKind):
             if (whole or not integer) and (dated or not dates):
                 return converted
             needed = "dates from 0001-01-01 to 9999-12-31" if dates else "whole numbers up to 2**53 (integer = true)"
-        raise self.column.error(
-            f"{key} must be {needed}, got {number!r}; the first and last bins are open-ended, so no edge need be "
-            "infinite or above 1e300"
-        )
+        raise self.column.error(f"{key} must be {needed}, got {number!r}; no edge need be infinite or above 1e300")
 
     @property
     def present(self) -> int:
@@ -182,10 +177,8 @@ class Numeric(ColumnKind):
             return equal
         code = int(np.searchsorted(self.thresholds, number, side="right"))
         if self.bounds(code) != (number, number):
-            raise WorkloadError(
-                f"{column.name} {op} {value!r}: the bin {self.cell_texts()[code]} contains other values too; "
-                "compare with its edges using < and >=, or add edges to the schema"
-            )
+            other = f"{column.name} {op} {value!r}: the bin {self.cell_texts()[code]} contains other values too"
+            raise WorkloadError(f"{other}; compare with its edges using < and >=, or add edges to the schema")
         equal[code] = True
         return equal
 
@@ -199,9 +192,7 @@ class Numeric(ColumnKind):
         return OffEdge(message, below, above)
 
     def natural_type(self) -> pa.DataType:
-        if self.column.dates:
-            return pa.date32()
-        return pa.int64() if self.column.integer else pa.float64()
+        return pa.date32() if self.column.dates else pa.int64() if self.column.integer else pa.float64()
 
     def uniform(self, codes: NDArray[np.int64], chance: Floats) -> Floats:
         """A uniform number from the bin of each code; an open-ended bin is taken to be as wide as its neighbour."""

@@ -334,10 +334,7 @@ class Decoder:
         """
         check_like(like)
         if absent := [name for name in coded.columns if name not in self._menus]:
-            raise DataError(
-                f"column {absent[0]!r} was not in the public table that the decoder was made from; leave it out, or "
-                "make the decoder from a table that has it"
-            )
+            raise DataError(f"column {absent[0]!r} was not in the public table of the decoder; leave it out, or add it")
         chances = seed if isinstance(seed, Chances) else Chances.of_groups(seed, [0], [len(coded)])
         names = [name for name in self._menus if name in coded.codes]
         donors = {} if self._donors is None else self._donors.find(coded.codes, chances, drawn)

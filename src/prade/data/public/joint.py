@@ -34,10 +34,7 @@ LARGEST_FULL_DOMAIN = 2**22
 def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray[Any]:
     """The number of each row's cell in the product of `columns`, in C order (the last column varies fastest)."""
     if absent := [name for name in columns if name not in codes]:
-        raise DataError(
-            f"column {absent[0]!r} is not among the coded columns ({', '.join(codes)}); "
-            "encode it or leave it out of the workload"
-        )
+        raise DataError(f"column {absent[0]!r} is not among the coded columns ({', '.join(codes)}); encode it")
     dtype = np.min_scalar_type(schema.domain_size(columns))
     if len(columns) == 1:
         return np.ascontiguousarray(codes[columns[0]], dtype=dtype)
@@ -82,9 +79,7 @@ class Coded(Joint):
         self.codes: dict[str, NDArray[Any]] = {name: _checked(schema[name], column) for name, column in codes.items()}
         lengths = {len(column) for column in self.codes.values()}
         if len(lengths) != 1:
-            raise DataError(
-                f"the coded columns have {len(lengths)} different lengths; give at least one column, all of one length"
-            )
+            raise DataError(f"the coded columns have {len(lengths)} different lengths; give one or more of one length")
         rows = lengths.pop()
         self.weights = normalised(np.ones(rows) if weights is None else weights, rows, "weights")
 
@@ -149,10 +144,8 @@ def _checked(column: Column, codes: NDArray[Any]) -> NDArray[Any]:
     codes = np.asarray(codes)
     whole = codes.ndim == 1 and codes.dtype.kind in "ui"
     if not whole or (len(codes) and not 0 <= codes.min() <= codes.max() < column.size):
-        raise DataError(
-            f"column {column.name!r}: codes must be a one-dimensional array of integers in the range from 0 to "
-            f"{column.size - 1}"
-        )
+        limits = f"integers in the range from 0 to {column.size - 1}"
+        raise DataError(f"column {column.name!r}: codes are a one-dimensional array of {limits}")
     return np.ascontiguousarray(codes, dtype=np.min_scalar_type(column.size))
 
 
@@ -162,10 +155,9 @@ def row_weights(table: Any, name: str) -> NDArray[np.float64]:
     weights = numbers_of(Column(name, "numeric", edges=(0,)), cells)
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
-        raise DataError(
-            f"column {name!r}: the weight of row {wrong[0] + 1:,} is {cells[int(wrong[0])].as_py()!r} "
-            f"({many(len(wrong), 'such row')}); give a number that is not negative, or remove the row"
-        )
+        row, others = int(wrong[0]), many(len(wrong), "such row")
+        weight = f"column {name!r}: the weight of row {row + 1:,} is {cells[row].as_py()!r} ({others})"
+        raise DataError(f"{weight}; give a number that is not negative, or remove the row")
     return weights
 
 
@@ -235,10 +227,8 @@ class Prior(Coded):
         names = names_of(schema.coded if columns is None else columns)
         shape, size = schema.shape(names), schema.domain_size(names)
         if size > LARGEST_FULL_DOMAIN:
-            raise DataError(
-                f"the full domain of {len(names)} columns has {size:.3g} cells, more than {LARGEST_FULL_DOMAIN}; "
-                "use fewer columns, coarser bins, or a prior from a public table"
-            )
+            large = f"the full domain of {len(names)} columns has {size:.3g} cells, more than {LARGEST_FULL_DOMAIN}"
+            raise DataError(f"{large}; use fewer columns, coarser bins, or a prior from a public table")
         grid = np.unravel_index(np.arange(size), shape)
         codes = {name: code.astype(np.min_scalar_type(n - 1)) for name, n, code in zip(names, shape, grid, strict=True)}
         return cls(schema, codes, np.full(size, 1.0 / size), complete=True)

@@ -100,10 +100,8 @@ class Public:
         groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))
         level = groups.level(present)
         number = groups.keyed(present, level.number).numbers(keys)
-        if (number < 0).any():
-            raise DataError(
-                f"{int((number < 0).sum()):,} public rows have no value in {', '.join(present)}; remove these rows"
-            )
+        if absent := int((number < 0).sum()):
+            raise DataError(f"{absent:,} public rows have no value in {', '.join(present)}; remove these rows")
         return cls(prior, level, number, numbers)
 
     @cached_property
@@ -166,9 +164,8 @@ class Public:
             ):
                 raise Malformed("its columns, weights, groups or numbers do not belong together")
             prior.weights = weights  # exactly as saved: dividing by their sum again may change the last bit
-            values = tuple(tuple(row) for row in header.groups)
-            numbered = group.astype(np.int64, copy=False)
-            return cls(prior, Grouping(header.by, values, np.arange(len(values))), numbered, numbers, header.added)
+            groups = Grouping(header.by, tuple(map(tuple, header.groups)), np.arange(len(header.groups)))
+            return cls(prior, groups, group.astype(np.int64, copy=False), numbers, header.added)
 
     def take(self, rows: NDArray[Any]) -> Public:
         """Some of the rows, in rising order where some are added ones; the groups keep their numbers."""
@@ -180,13 +177,9 @@ class Public:
 
 
 def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:
-    """The number in each cell of a numeric column, moved to the nearest bound of its code's bin; NaN for missing.
-
-    A cell that is not a number gets the bin's bound, the middle of the bin if it has two.
-    """
+    """The number in each cell, moved into its code's bin, or the bin's middle if it is none; NaN for missing."""
     low, high = _bounds_of_bins(column)
-    missing, bins = codes >= column.present, np.minimum(codes, column.present - 1)
-    whole = one_piece(cells)
+    bins, whole = np.minimum(codes, column.present - 1), one_piece(cells)
     if pa.types.is_union(whole.type):
         whole = pa.array([None if is_missing(cell) else str(cell) for cell in whole.to_pylist()], pa.string())
     if pa.types.is_dictionary(whole.type):
@@ -196,7 +189,7 @@ def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:
     else:
         numbers = numbers_of(column, plain_array(whole))
     numbers = np.where(np.isfinite(numbers), np.clip(numbers, low[bins], high[bins]), middles_of_bins(column)[bins])
-    return np.where(missing, np.nan, numbers)
+    return np.where(codes >= column.present, np.nan, numbers)
 
 
 def middles_of_bins(column: Column) -> Floats:
@@ -216,8 +209,7 @@ def kept(public: Public, rows: Ints) -> Public:
     """Some of the rows, and the groups that these are in, numbered anew."""
     taken = public.take(rows)
     known, group = np.unique(taken.group, return_inverse=True)
-    values = tuple(public.groups.values[number] for number in known)
-    groups = Grouping(public.groups.by, values, np.arange(len(known)))
+    groups = Grouping(public.groups.by, tuple(public.groups.values[each] for each in known), np.arange(len(known)))
     return replace(taken, groups=groups, group=group.astype(np.int64))
 
 

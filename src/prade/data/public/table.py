@@ -55,9 +55,7 @@ class PublicFiles:
     def __post_init__(self) -> None:
         texts = [*self.files, *([] if self.weight is None else [self.weight])]
         if not self.files or not all(isinstance(text, str) and text for text in texts):
-            raise DataError(
-                f"files is {self.files!r} and weight {self.weight!r}; give paths and a column's name, as texts"
-            )
+            raise DataError(f"files is {self.files!r} and weight {self.weight!r}; give paths and a name, as texts")
         if self.sha256 and len(self.sha256) != len(self.files):
             raise DataError(f"sha256 has {len(self.sha256)} hashes for {len(self.files)} files; give one each, or none")
 
@@ -98,10 +96,8 @@ class PublicFiles:
             return replace(now, sha256=(), **form)
         for digest, file in named.items():
             if digest not in self.sha256:
-                raise DataError(
-                    f"{file} is not one of the public files that the plan was made with, and could be the private one; "
-                    "give the paths of those files. To start from another public table in Python, give the table itself"
-                )
+                other = f"{file} is not one of the public files that the plan was made with, and may be the private one"
+                raise DataError(f"{other}; give the paths of those files, or in Python another public table itself")
         for file, digest in zip(self.files, self.sha256, strict=True):
             if digest not in named:
                 self._check(file, digest)
@@ -186,10 +182,8 @@ def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] 
         joined = pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException:
         differing = [name for name in names if len({str(table.schema.field(name).type) for table in parts}) > 1]
-        raise DataError(
-            f"the public files have incompatible types (numbers and text) in {', '.join(differing[:5])}; "
-            "convert the columns to one type"
-        ) from None
+        types = f"the public files have incompatible types (numbers and text) in {', '.join(differing[:5])}"
+        raise DataError(f"{types}; convert the columns to one type") from None
     first = tables[0].schema  # whose notes about the columns that still have its type hold for all
     own = {each.name for each in joined.schema if first.field(each.name).type == each.type}
     notes = {each.name: first.field(each.name).metadata if each.name in own else None for each in joined.schema}
@@ -209,9 +203,8 @@ class PublicTable:
         paths = [source] if isinstance(source, (str, PathLike)) else source
         if isinstance(paths, (list, tuple)) and paths and all(isinstance(path, (str, PathLike)) for path in paths):
             source = PublicFiles.at(paths, weight)
-        self.given = given
+        self.given, self.source = given, source
         self.files: PublicFiles | None = source if isinstance(source, PublicFiles) else None
-        self.source = source
         self.weight = self.files.weight if self.files is not None and weight is None else weight
         self._rows: dict[tuple[Schema, tuple[str, ...]], Public] = {}
         self._decoders: dict[Schema, Decoder] = {}

@@ -83,7 +83,9 @@ def texts_of(cells: Any) -> Any:
     """The text of each cell, to be compared with a list of texts; null for a cell without one."""
     types, kind = pa.types, cells.type
     if types.is_timestamp(kind) or types.is_date64(kind):
-        return _time_texts(microseconds(cells))
+        texts = microseconds(cells).cast(pa.timestamp("us")).cast(pa.large_string())
+        seconds = pc.utf8_rtrim(pc.replace_substring_regex(texts, ZEROS, r"\1"), ".")
+        return pc.replace_substring_regex(seconds, MIDNIGHT, "")
     if types.is_decimal(kind):
         return decimal_texts(cells)
     if types.is_integer(kind) or types.is_floating(kind):
@@ -94,12 +96,11 @@ def texts_of(cells: Any) -> Any:
 def clean_text(texts: Any) -> Any:
     """The texts; a cell that is not valid UTF-8 becomes a text that no schema lists (`text_of_bytes`)."""
     texts = texts.cast(pa.large_string())
-    try:
+    with suppress(pa.ArrowInvalid):
         texts.validate(full=True)
-    except pa.ArrowInvalid:
-        raw = texts.cast(pa.large_binary()).to_pylist()
-        return pa.array([None if each is None else _valid_text(each) for each in raw], texts.type)
-    return texts
+        return texts
+    raw = texts.cast(pa.large_binary()).to_pylist()
+    return pa.array([None if each is None else _valid_text(each) for each in raw], texts.type)
 
 
 def _valid_text(raw: bytes) -> str:
@@ -200,16 +201,9 @@ def decimal_texts(cells: Any) -> Any:
 def _written_out(cells: Any) -> Any:
     """Decimals without exponents: Arrow writes zeros and small numbers with one that depends on the column's scale."""
     texts = cells.cast(pa.large_string())
-    if not pc.any(pc.match_substring(texts, "E")).as_py():
-        return texts
-    written = [None if each is None else format(each, "f") for each in cells.to_pylist()]
-    return pa.array(written, pa.large_string())
-
-
-def _time_texts(moments: pa.Array) -> Any:
-    texts = moments.cast(pa.timestamp("us")).cast(pa.large_string())
-    seconds = pc.utf8_rtrim(pc.replace_substring_regex(texts, ZEROS, r"\1"), ".")
-    return pc.replace_substring_regex(seconds, MIDNIGHT, "")
+    if pc.any(pc.match_substring(texts, "E")).as_py():
+        texts = pa.array([None if each is None else format(each, "f") for each in cells.to_pylist()], texts.type)
+    return texts
 
 
 # ---------------------------------------------------------------------- Python objects

@@ -41,7 +41,13 @@ def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     """
     cells = plain_array(cells)
     if pa.types.is_union(cells.type):
-        return _code_union(column, cells)
+        codes, fits = np.full(len(cells), column.fallback, dtype=np.int64), np.zeros(len(cells), dtype=np.bool_)
+        kinds, offsets = cells.type_codes.to_numpy(), cells.offsets.to_numpy()
+        for kind in np.unique(kinds):
+            rows = kinds == kind
+            child_codes, child_fits = code_cells(column, cells.field(int(kind)), refuse=False)
+            codes[rows], fits[rows] = child_codes[offsets[rows]], child_fits[offsets[rows]]
+        return codes, fits
     if is_text(cells.type):
         # Texts repeat, so coding each distinct text only once makes CSV columns fast.
         cells = cells.cast(pa.large_string()).dictionary_encode()
@@ -56,17 +62,6 @@ def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
         empty = _empty(cells) if column.missing else np.zeros(len(cells), np.bool_)
         return np.where(empty, column.present, column.fallback).astype(np.int64), empty
     return _code_plain(column, cells)
-
-
-def _code_union(column: Column, cells: Any) -> Coding:
-    codes = np.full(len(cells), column.fallback, dtype=np.int64)
-    fits = np.zeros(len(cells), dtype=np.bool_)
-    kinds, offsets = cells.type_codes.to_numpy(), cells.offsets.to_numpy()
-    for kind in np.unique(kinds):
-        rows = kinds == kind
-        child_codes, child_fits = code_cells(column, cells.field(int(kind)), refuse=False)
-        codes[rows], fits[rows] = child_codes[offsets[rows]], child_fits[offsets[rows]]
-    return codes, fits
 
 
 def _code_plain(column: Column, cells: Any) -> Coding:

@@ -273,17 +273,13 @@ def _separators(records: Records, separator: int, columns: int) -> tuple[Places,
         numbers = _numbers(quotes, records)
         paired = numbers % 2 == 0
         proper = paired & ~_misplaced(content, records, quotes, numbers, separator)
-        separators = _outside_quotes(separators, quotes[np.repeat(paired, numbers)])
+        before = np.searchsorted(quotes[np.repeat(paired, numbers)], separators)
+        separators = separators[before % 2 == 0]  # those that are not between two quotes of a pair
     counts = _numbers(separators, records)
     proper &= counts == columns - 1
     if not proper.all():
         separators = separators[np.repeat(proper, counts)]
     return separators.reshape(np.count_nonzero(proper), columns - 1), proper
-
-
-def _outside_quotes(separators: Places, quotes: Places) -> Places:
-    """The separators that are not between two quotes of a pair; a record has quotes in pairs only."""
-    return np.asarray(separators[np.searchsorted(quotes, separators) % 2 == 0])
 
 
 def _numbers(places: Places, records: Records) -> Places:

@@ -96,9 +96,7 @@ def read_header(table: pa.Table, kind: type[Structure], path: str | PathLike[str
         raise Malformed("the file has no header")
     header = json_value(text)
     if (version := structured(header, Versioned).format) > newest:
-        raise IncompatibleFile(
-            f"{path} has file format {version}, but this version of prade reads formats up to {newest}; update prade"
-        )
+        raise IncompatibleFile(f"{path} has file format {version}, and this prade reads up to {newest}; update prade")
     return structured(header, kind)
 
 

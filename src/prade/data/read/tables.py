@@ -183,9 +183,12 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: Csv
     if not path.exists():
         raise DataError(f"there is no file {path}; check the path")
     with file_damage_reported(path):
-        if suffix == ".parquet":
-            return replace_invalid_utf8(_read_parquet(path, columns))
-        return _read_csv(path, columns, guess, form)
+        if suffix != ".parquet":
+            return _read_csv(path, columns, guess, form)
+        parts = parts_of(path)
+        chosen = _chosen(column_names(parquet_schema(parts[0]).empty_table()), columns, str(path))
+        rows = read_parts(path, parts, chosen).replace_schema_metadata(schema_of(path).metadata)
+        return replace_invalid_utf8(rows)
 
 
 @contextmanager
@@ -204,12 +207,6 @@ def parquet_schema(path: Path) -> pa.Schema:
     """The schema of a parquet file."""
     with file_damage_reported(path):
         return pq.read_schema(path)
-
-
-def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    parts = parts_of(path)
-    chosen = _chosen(column_names(parquet_schema(parts[0]).empty_table()), columns, str(path))
-    return read_parts(path, parts, chosen).replace_schema_metadata(schema_of(path).metadata)
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
