@@ -396,15 +396,12 @@ def left_out_in_words(measured_not: Sequence[str], unlisted: Sequence[str]) -> l
 
 def public_of(plan: Plan, public: Any = None, weight: str | None = None) -> PublicTable:
     """The public table that the caller gives, or the one in the files that the plan of a release names."""
-    files = plan.public
-    if files is None:
-        if public is None:
-            raise DataError("the release does not name its public files", remedy="public")
-        return PublicTable.of(public, weight)
-    if public is None:
+    if (files := plan.public) is None and public is None:
+        raise DataError("the release does not name its public files", remedy="public")
+    if files is not None and public is None:
         return PublicTable(files.checked(), weight)
-    table = PublicTable.of(public, weight or files.weight)
-    if (now := table.hashed_files) is None:
+    table = PublicTable.of(public, weight or (files.weight if files else None))
+    if files is None or (now := table.hashed_files) is None:
         return table
     moved = files.moved_to(now)  # refuses files that are not the plan's
     same = now.csv == moved.csv and set(now.files) == set(moved.files)

@@ -46,9 +46,9 @@ class Part(ABC):
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
         """The cell of each row, `n_cells` for a row in none, in the smallest unsigned type that can hold them."""
 
-    @abstractmethod
     def inside(self, schema: Schema) -> Mask:
-        """Which points of the domain are in some cell: one axis per column."""
+        """Which points of the domain are in some cell, one axis per column: all, unless a kind of part says less."""
+        return np.ones(schema.shape(self.columns), np.bool_)
 
     @abstractmethod
     def labels(self, schema: Schema) -> list[str]:
@@ -231,9 +231,6 @@ class Marginal(Part):
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
         self.check(schema)
         return joint_codes(schema, codes, self.columns)
-
-    def inside(self, schema: Schema) -> Mask:
-        return np.ones(self.sizes, dtype=np.bool_)
 
     def labels(self, schema: Schema) -> list[str]:
         self.check(schema)
