@@ -201,7 +201,7 @@ def test_a_link_to_a_damaged_release_stops_the_run_and_is_left_alone(tmp_path: P
     """It may be of the same data set, and not on the ledger's record: whoever knows it has to move it away."""
     link(tmp_path / f".release.{0:016x}.unfinished", plan_toml="mine", release_json="{}")
     before = seen(tmp_path)
-    with pytest.raises(DataError, match="spends nothing next to a release that it cannot read"):
+    with pytest.raises(DataError, match="spends nothing beside it"):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", tmp_path / "ledger", cap=TOWN_PLAN.budget)
     assert seen(tmp_path) == before
 

@@ -213,7 +213,7 @@ def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, custodian, monke
 def test_other_parameters_need_another_folder(fitted, change, named):
     changed = synthesizer(Path(fitted.folder).parent, **{"dataset": "people", "ledger": fitted.ledger, **change})
     with pytest.raises(
-        DataError, match=f"was made with another {named}: use the one it was made with, or choose another folder"
+        DataError, match=f"was made with another {named}: use the one it was made with, or another folder"
     ):
         changed.fit(PRIVATE)
     assert not hasattr(changed, "plan_")

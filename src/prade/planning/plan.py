@@ -116,9 +116,7 @@ class Plan:
         if not any(level.asks or level.total for level in levels):
             raise PradeError("the plan asks no question: give at least one level a workload")
         if not levels[-1].asks and not levels[-1].total:
-            raise PradeError(
-                "the last level asks no question, so nothing would be known about its groups: leave it out"
-            )
+            raise PradeError("the last level asks no question, so nothing is known about its groups: leave it out")
         asks = [ask for level in levels for ask in level.asks]
         if any(ask.share == 0 for ask in asks):
             raise PradeError("an Ask has the share 0, but every answer needs some budget: leave it out")
@@ -295,9 +293,7 @@ class Plan:
             budget, rows = self.noise_budget * (share / whole), self.unit.rows
             scale = budget.noise_scale(rows * per_row, rows**2 * per_row)
             if scale > LARGEST_SCALE:
-                raise PradeError(
-                    f"{self.budget} is so small that its noise would drown every count; give a larger budget"
-                )
+                raise PradeError(f"{self.budget} is too small: its noise would drown every count; give a larger budget")
             yield Question(number, parts, is_total, budget, self.law, scale)
 
     def _settled(self, level: Level) -> Level:

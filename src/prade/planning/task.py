@@ -349,15 +349,9 @@ def _nested(levels: Sequence[tuple[str, ...]], groups: Groups) -> tuple[tuple[st
     for names in levels[1:] if len(levels) > 1 and not levels[0] else levels:
         above = nested[-1] if nested else ()
         if len(set(names)) < len(names) or (nested and set(names) <= set(above)):
-            raise DataError(
-                f"level {'+'.join(names) or 'all'} adds no new column, or names one twice: name each column of a level "
-                "once"
-            )
+            raise DataError(f"level {'+'.join(names) or 'all'} adds no new column, or one twice: name each column once")
         both = tuple(dict.fromkeys([*above, *names]))
         if nested and len(groups.level(both)) == len(groups.level(above)) > len(groups.level(names)):
-            raise DataError(
-                f"level {'+'.join(names)} does not divide any group of the level before it: name levels from coarse to "
-                "fine"
-            )
+            raise DataError(f"level {'+'.join(names)} divides no group of the level before: go from coarse to fine")
         nested.append(both)
     return tuple(nested)

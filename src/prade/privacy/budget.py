@@ -225,10 +225,7 @@ class Budget:
         """
         chosen = self.law if law is None else noise_law(law)
         if self.kind == "pure" and chosen.norm == 2:
-            raise PradeError(
-                f"{chosen.words} keeps no pure budget, whatever its scale: use {self.law.words}, or a budget with a "
-                "delta"
-            )
+            raise PradeError(f"{chosen.words} keeps no pure budget: use {self.law.words}, or a budget with a delta")
         if self.kind != "approx":
             return self
         return Budget.pure(self.epsilon) if chosen.norm == 1 else self.zcdp_within()

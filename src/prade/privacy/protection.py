@@ -46,10 +46,7 @@ class Unit:
             )
         object.__setattr__(self, "max_rows", int(self.max_rows))  # a small NumPy integer would overflow
         if self.person_id is not None and not (isinstance(self.person_id, str) and self.person_id):
-            raise PradeError(
-                f"person_id is {self.person_id!r}; give the name of the column that identifies the person, or leave it "
-                "out"
-            )
+            raise PradeError(f"person_id is {self.person_id!r}; give the column that identifies the person, or nothing")
         if self.neighbours not in get_args(Neighbours):
             raise PradeError(f"neighbours is {self.neighbours!r}; give 'add-remove' or 'replace'")
         if self.per_group is None:

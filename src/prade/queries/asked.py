@@ -57,10 +57,8 @@ def statistic_of(text: str, schema: Schema) -> Statistic | None:
     kind, name = match["kind"].lower(), match["name"] or match["quoted"].replace("``", "`")
     column, where = column_of(schema, name), match["where"]
     if not column.numeric:
-        numeric = [backticked(each.name) for each in schema if each.numeric]
-        raise WorkloadError(
-            f"{shorten(text)!r}: {name} is not a numeric column; these are: {', '.join(numeric) or 'none'}"
-        )
+        numeric = ", ".join(backticked(each.name) for each in schema if each.numeric) or "none"
+        raise WorkloadError(f"{shorten(text)!r}: {name} is not a numeric column; these are: {numeric}")
     if column.dates and kind in ("mean", "sum"):
         raise WorkloadError(f"{shorten(text)!r}: {name} contains dates; ask for its median, a quantile or a histogram")
     if (match["at"] is not None) != (kind == "quantile") or (where is not None and not where.strip()):

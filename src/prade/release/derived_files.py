@@ -136,9 +136,7 @@ def check_kept(release: Release, record: Record) -> None:
         raise DataError(f"{path} belongs to another release: {advice}")
     for name in sorted({*names, *content.files}):
         if name not in names or file_hash(release.path / name) != content.files.get(name):
-            raise DataError(
-                f"{release.path / name} has changed since it was made (by its hash in {record.name}): {advice}"
-            )
+            raise DataError(f"{release.path / name} has changed since it was made (hash in {record.name}): {advice}")
 
 
 JOB_FORMAT = 1

@@ -184,6 +184,4 @@ def _release(folder: Path) -> tuple[str, Claim, Head | None] | None:
         # A run may have just renamed its folder, and other programs use files of that name.
         if not any((folder / name).exists() for name in (MEASUREMENTS, PLAN)):
             return None
-        raise DataError(
-            f"{error.args[0]}; or move {folder} elsewhere: prade spends nothing next to a release that it cannot read"
-        ) from None
+        raise DataError(f"{error.args[0]}; or move {folder} elsewhere: prade spends nothing beside it") from None

@@ -100,9 +100,7 @@ class Measurement:
 
 def _need_numbers(counts: Floats, scales: Floats, where: str = "") -> None:
     if not (np.isfinite(counts).all() and np.isfinite(scales).all() and (scales >= 0).all()):
-        raise EstimationError(
-            f"{where}every count must be a number, and every scale a number that is not negative (0: an exact count)"
-        )
+        raise EstimationError(f"{where}give counts that are numbers, and scales that are at least 0 (0: exact counts)")
 
 
 FORMAT = 1
@@ -261,9 +259,7 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     ]
     ends = np.cumsum([rows * cells for each in shapes for rows, cells in each])
     if values.dtype != np.int64 or len(values) != ends[-1]:
-        raise DataError(
-            f"{path} has {len(values):,} counts, but its plan asks for {ends[-1]:,}: they do not belong together"
-        )
+        raise DataError(f"{path} has {len(values):,} counts, but its plan asks for {ends[-1]:,}: restore the original")
     pieces = iter(np.split(values, ends[:-1]))
     return tuple(tuple(next(pieces).reshape(shape) for shape in each) for each in shapes)
 

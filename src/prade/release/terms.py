@@ -65,9 +65,7 @@ def kept_plan(task: Task, table: PublicTable, folder: PathName) -> Plan | None:
         return None
     made = Plan.load(path)
     if (different := made.task.differs_from(task)) is not None:
-        raise DataError(
-            f"{path} was made with another {different}: use the one it was made with, or choose another folder"
-        )
+        raise DataError(f"{path} was made with another {different}: use the one it was made with, or another folder")
     if made.public is None or table.hashed_files is None:
         return made
     return made.with_public(made.public.moved_to(table.hashed_files))  # refuses other files

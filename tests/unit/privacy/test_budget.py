@@ -32,7 +32,7 @@ def test_replacing_a_person_takes_rows_away_and_adds_as_many():
         ({"max_rows": 0}, "max_rows is 0, but must be a whole number, 1 or more"),
         ({"max_rows": 1.0}, "whole number"),
         ({"max_rows": True}, "whole number"),
-        ({"max_rows": 1, "person_id": ""}, "person_id is ''; give the name of the column"),
+        ({"max_rows": 1, "person_id": ""}, "person_id is ''; give the column"),
         ({"max_rows": 1, "neighbours": "change-one"}, "give 'add-remove' or 'replace'"),
         ({"max_rows": 3, "person_id": "ID", "per_group": 4}, r"from 1 to max_rows \(3\)"),
         ({"max_rows": 3, "person_id": "ID", "per_group": 0}, "per_group is 0"),

@@ -221,7 +221,7 @@ def test_several_parts_are_measured_as_each_alone():
     assert Measurement.of_parts([], np.zeros(0), np.zeros(0), LAPLACE) == []
 
 
-SHAPES, NUMBERS = "counts have shape", "every count must be a number, and every scale a number that is not negative"
+SHAPES, NUMBERS = "counts have shape", "counts that are numbers, and scales that are at least 0"
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ class LedgerFile:
 
         if pragma("application_id") != APPLICATION_ID:
             raise DataError(
-                f"{self.path} is an SQLite file but not a ledger; give the path of a ledger, or of a new file"
+                f"{self.path} is an SQLite file but not a ledger; give the path of a ledger or of a new one"
             )
         version = int(pragma("user_version"))
         if version > FILE_FORMAT or version == 1:  # 1: version 0.1's, without a chain

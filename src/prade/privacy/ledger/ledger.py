@@ -38,9 +38,7 @@ def custodian_ledger() -> Path:
     if not (named := os.environ.get(VARIABLE)):
         return user_ledger()
     if not Path(named).is_absolute():
-        raise PradeError(
-            f"{VARIABLE} is {named!r}, which would be another ledger in every folder; give an absolute path"
-        )
+        raise PradeError(f"{VARIABLE} is {named!r}, which is another ledger in every folder; give an absolute path")
     return Path(named)
 
 
@@ -313,10 +311,8 @@ class Ledger:
 
     def _find(self, records: Records, name: str) -> Dataset:
         if (recorded := self._look_up(records, name)) is None:
-            raise PradeError(
-                f"{self.path} has no data set {name!r}{closest(str(name), list(records.datasets))}",
-                remedy="open_dataset",
-            )
+            hint = closest(name, records.datasets)
+            raise PradeError(f"{self.path} has no data set {name!r}{hint}", remedy="open_dataset")
         return recorded
 
     def _enter(self, records: Records, name: str, unit: Unit | None, cap: Budget) -> Dataset:
