@@ -20,6 +20,7 @@ import numpy as np
 
 import prade
 from common import report, table
+from invented_years import CensusYears, census_years
 from prade import Budget, Ledger, Plan, Release, Settings, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution
@@ -27,7 +28,6 @@ from prade.data.declare.groups import Groups
 from prade.data.public.joint import encode
 from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import Estimates
-from prade.examples import CensusYears, census_years
 
 LEVELS = ["STATE", "PLACE"]
 FIRST, CHAINED, LAW = WAYS = "first public table", "chained", "the year's own law"

@@ -8,8 +8,6 @@ from prade.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from prade.examples.census import CensusLike as CensusLike
-    from prade.examples.census import CensusYears as CensusYears
     from prade.examples.census import census_like as census_like
-    from prade.examples.census import census_years as census_years
 
 __all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Invented, census-like tables for demonstrations and tests: a public and a private one, or one per year.
+"""Invented, census-like tables for demonstrations and tests: a public and a private one.
 
 A small latent-factor model generates them in four steps: places -> persons -> attributes -> tables. Places differ in a
 few factors, people in a few lasting traits, and every attribute is a threshold or a logit of these plus noise. So
@@ -69,16 +69,7 @@ class CensusLike:
 
 
 @dataclass(frozen=True)
-class CensusYears:
-    """One table for each of several years, of the same places and other people; `groups` are the places."""
-
-    tables: dict[int, pa.Table]
-    schema: Schema
-    groups: pa.Table
-
-
-@dataclass(frozen=True)
-class _Side:
+class Side:
     """How the public and the private side differ: states, years, and the drift of the model's constants."""
 
     states: tuple[int, ...]
@@ -121,64 +112,25 @@ def census_like(
     >>> data.private.column_names[:5], data.max_rows
     (['PERSON', 'STATE', 'PLACE', 'YEAR', 'AGE'], 4)
     """
-    now = _checked_years(years, {"persons": persons, "states": states, "places_per_state": places_per_state})
+    now = checked_years(years, {"persons": persons, "states": states, "places_per_state": places_per_state})
     if relation not in get_args(Relation):
         raise PradeError(f"relation must be one of {', '.join(map(repr, get_args(Relation)))}; got {relation!r}")
     elsewhere, here = tuple(range(11, 11 + states)), tuple(range(11 + states, 11 + 2 * states))
     before = tuple(year - (now[-1] - now[0] + 1) for year in now)
-    public = _Side(here, before, 1) if relation == "earlier years" else _Side(elsewhere, now, 1)
-    private = _Side(here, now, 1 + persons, steps=1, **DRIFT)
-    places = {name: np.repeat(each, len(now)) for name, each in _places_of(private, places_per_state, seed).items()}
+    public = Side(here, before, 1) if relation == "earlier years" else Side(elsewhere, now, 1)
+    private = Side(here, now, 1 + persons, steps=1, **DRIFT)
+    places = {name: np.repeat(each, len(now)) for name, each in places_of(private, places_per_state, seed).items()}
     places["YEAR"] = np.tile(now, states * places_per_state)
     return CensusLike(
-        public=_survey(public, persons, places_per_state, seed),
-        private=_survey(private, persons, places_per_state, seed),
-        schema=_schema(public.years[0] - OLDEST, now[-1]),
-        groups=_table_of(places, {}),
+        public=survey(public, persons, places_per_state, seed),
+        private=survey(private, persons, places_per_state, seed),
+        schema=schema_of(public.years[0] - OLDEST, now[-1]),
+        groups=table_of(places, {}),
         max_rows=len(now),
     )
 
 
-def census_years(
-    *,
-    persons: int = 20_000,
-    states: int = 2,
-    places_per_state: int = 10,
-    years: Sequence[int] = (2019, 2020, 2021, 2022, 2023, 2024),
-    drift: float = 1.0,
-    rare_race: bool = False,
-    seed: int = 0,
-) -> CensusYears:
-    """Tables like those of `census_like`, one row for each of `persons` people per year, that drift from year to year.
-
-    In a year, everything changes by a quarter of the drift of the private side of `census_like`, except that no race is
-    new (unless `rare_race`), and a place takes a step of a random walk: after four years, the two drifts are alike.
-    `drift` multiplies all of it.
-
-    >>> data = census_years(persons=200, years=(2023, 2024))
-    >>> {year: table.num_rows for year, table in data.tables.items()}
-    {2023: 200, 2024: 200}
-    """
-    when = _checked_years(years, {"persons": persons, "states": states, "places_per_state": places_per_state})
-    here = tuple(range(11, 11 + states))
-    walk = drift * DRIFT["place_drift"] / 2
-    steady = {name: drift * change for name, change in DRIFT.items() if name != "place_drift"}
-    if not rare_race:
-        del steady["islanders"]
-    sides = []
-    for number, year in enumerate(when):
-        since = year - when[0]
-        changes = {name: change * since / 4 for name, change in steady.items()}
-        sides.append(_Side(here, (year,), 1 + number * persons, **changes, place_drift=walk, steps=since))
-    places = _places_of(sides[0], places_per_state, seed)
-    return CensusYears(
-        {year: _survey(side, persons, places_per_state, seed) for year, side in zip(when, sides, strict=True)},
-        _schema(when[0] - OLDEST, when[-1]),
-        _table_of({name: places[name] for name in ("STATE", "PLACE")}, {}),
-    )
-
-
-def _checked_years(years: Sequence[int], counts: dict[str, int]) -> tuple[int, ...]:
+def checked_years(years: Sequence[int], counts: dict[str, int]) -> tuple[int, ...]:
     if min(counts.values()) < 1:
         raise PradeError(f"persons, states and places_per_state must be at least 1; got {counts}")
     each_once = tuple(sorted(set(years)))
@@ -188,7 +140,7 @@ def _checked_years(years: Sequence[int], counts: dict[str, int]) -> tuple[int, .
 
 
 @cache
-def _schema(first: int = 1921, last: int = 2024) -> Schema:
+def schema_of(first: int = 1921, last: int = 2024) -> Schema:
     """The schema for people who arrived in the country between two years."""
     from prade.data.declare.numeric import days
     from prade.data.declare.schema import Schema
@@ -198,17 +150,17 @@ def _schema(first: int = 1921, last: int = 2024) -> Schema:
     return Schema([replace(each, min=low, max=high) if each.name == "ARRIVED" else each for each in schema])
 
 
-def _survey(side: _Side, persons: int, places_per_state: int, seed: int) -> pa.Table:
+def survey(side: Side, persons: int, places_per_state: int, seed: int) -> pa.Table:
     """The table of one side: places -> persons -> attributes, each step based on all steps before it."""
     rng = np.random.default_rng([seed, side.first_id])
-    x = _persons(side, _places_of(side, places_per_state, seed), persons, rng)
+    x = _persons(side, places_of(side, places_per_state, seed), persons, rng)
     x.prices, x.care, x.desk = side.prices + 0.03 * (x.YEAR - 2020), side.care, side.remote
     for step in (_family, _work, _money, _home):
         step(x, _Scores(x.index, rng))
-    return _table_of(vars(x), _missing(x, rng))
+    return table_of(vars(x), _missing(x, rng))
 
 
-def _places_of(side: _Side, per_state: int, seed: int) -> dict[str, Array]:
+def places_of(side: Side, per_state: int, seed: int) -> dict[str, Array]:
     """The factors of each place, f = 0.25 state + 0.95 place; a state has the same places on both sides."""
     factors = []
     for state in side.states:
@@ -245,7 +197,7 @@ def _ages(places: dict[str, Array], place: Array, rng: np.random.Generator) -> A
     return np.asarray(np.minimum(drawn, OLDEST))  # the sum may be rounded up to the next place
 
 
-def _persons(side: _Side, places: dict[str, Array], persons: int, rng: np.random.Generator) -> SimpleNamespace:
+def _persons(side: Side, places: dict[str, Array], persons: int, rng: np.random.Generator) -> SimpleNamespace:
     """People with their lasting attributes, one row for each year in which they are surveyed.
 
     Each person is surveyed in one certain year, for which the age is drawn, and in each other year with probability
@@ -389,14 +341,14 @@ def _missing(x: SimpleNamespace, rng: np.random.Generator) -> dict[str, Array]:
     return absent | {name: absent[name] | (rng.random(len(idle)) < share) for name, share in unanswered.items()}
 
 
-def _table_of(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
+def table_of(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
     """The columns of the schema, in its order; scores and factors are left out."""
     import pyarrow as pa
 
     words = {"MARITAL": MARITAL, "TENURE": TENURE}
     types = {"PERSON": "int64", "PLACE": "str", "ARRIVED": "datetime64[D]", "DISABLED": "bool", "RENT": "float64"}
     table = {}
-    for name in ("PERSON", *_schema().names):
+    for name in ("PERSON", *schema_of().names):
         if name in columns:
             values = pa.array(columns[name].astype(types.get(name, "int32")), mask=absent.get(name))
             table[name] = pa.array(words[name]).take(values) if name in words else values

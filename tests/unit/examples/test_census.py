@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
 import pytest
 
 from prade.core.errors import PradeError
 from prade.data.public.joint import outside
-from prade.examples import CensusYears, census_like, census_years
-from prade.examples.census import ISLANDER
+from prade.examples import census_like
 
 RELATIONS = ("other states", "earlier years")
 both_relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -127,30 +125,6 @@ def test_drift_has_the_declared_directions(relation):
         assert private.WAGE[private.WAGE > 0].median() > 1.2 * public.WAGE[public.WAGE > 0].median()
 
 
-# ---------------------------------------------------------------- year after year
-
-
-YEARS = (2019, 2021, 2023)
-
-
-def test_every_year_has_the_same_places():
-    data = census_years(persons=2_000, years=YEARS, seed=1)
-    places = set(data.groups["PLACE"].to_pylist())
-    assert all(set(table["PLACE"].to_pylist()) <= places for table in data.tables.values())
-
-
-def test_a_rare_race_grows_only_if_it_is_asked_for():
-    def share(data: CensusYears) -> list[float]:
-        return [float(np.mean(table["RACE"].to_numpy() == ISLANDER)) for table in data.tables.values()]
-
-    without, grown = (
-        share(census_years(persons=20_000, years=YEARS, rare_race=rare, seed=1)) for rare in (False, True)
-    )
-    assert max(without) < 0.002
-    assert grown[0] < 0.002
-    assert grown[2] > 5 * max(grown[0], without[2])
-
-
 # ---------------------------------------------------------------- arguments
 
 
@@ -168,5 +142,3 @@ def test_sizes_follow_the_arguments_and_wrong_ones_are_named():
     ):
         with pytest.raises(PradeError, match=message):
             census_like(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(PradeError, match="at least two different years"):
-        census_years(years=(2020, 2020, 2021))

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import prade
+from invented_years import census_years
 from prade import Budget, Column, DataError, Ledger, Release, Schema, Task, Unit
 from prade.estimating.levels.estimates import kept_estimates
-from prade.examples import census_years
 from prade.sampling.carried import WEIGHT, carried_rows, chosen_rows, header_of, learned_change, raked
 from worlds.plans import ONE_ROW
 
