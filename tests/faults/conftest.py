@@ -22,5 +22,5 @@ from worlds.drivers import *
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Callable[..., list[int]]:
-    """Run a driver, with all of `worlds/drivers.py` and perhaps within another command; the numbers it prints."""
-    return lambda code, *wrapper: driven(PRELUDE + code, tmp_path, *wrapper)
+    """Run a driver, with all of `worlds/drivers.py`; the numbers it prints."""
+    return lambda code: driven(PRELUDE + code, tmp_path)

@@ -28,7 +28,7 @@ Shares = dict[str, np.ndarray]
 class World:
     """Twelve places of two states; the public table has the same places (`recurring`) or twelve others like them."""
 
-    def __init__(self, seed: int, budget: Budget, *, recurring: bool = True, rows: int = 800) -> None:
+    def __init__(self, seed: int, budget: Budget, *, recurring: bool = True) -> None:
         self.generator = generator = np.random.default_rng(seed)
         self.plan = Plan.simplest(Task("drift", SCHEMA, budget, levels=["STATE", "PLACE"], groups=GROUPS))
         base = {
@@ -38,7 +38,7 @@ class World:
             {name: generator.dirichlet(np.maximum(40 * p, 0.02)) for name, p in base.items()} if recurring else base
             for _ in range(PLACES)
         ]
-        self.sizes = generator.poisson(rows * generator.choice([0.25, 1, 4], PLACES))
+        self.sizes = generator.poisson(800 * generator.choice([0.25, 1, 4], PLACES))
         public = self._rows(self.places, generator.poisson(self.sizes * generator.choice([0.5, 2.0])) + 1)
         away = 0 if recurring else 100
         table = {**public, "STATE": public["STATE"] + away, "PLACE": public["PLACE"] + away}

@@ -43,14 +43,14 @@ def plan() -> Plan:
     return plan_of(SCHEMA, Level((), PAIR), Level("STATE"), Level("PLACE", [Ask(ONES, 2)]), groups=GROUPS, budget=4)
 
 
-def public_table(rows: int = 2_000) -> pa.Table:
+def public_table() -> pa.Table:
     """Two states that the plan does not have, and one of it, whose places recur."""
-    return pa.table(people(rows, [1, 8, 9], 1, places=8))
+    return pa.table(people(2_000, [1, 8, 9], 1, places=8))
 
 
-def public(rows: int = 2_000) -> Public:
+def public() -> Public:
     """The same, coded."""
-    return Public.of(SCHEMA, public_table(rows), ["STATE", "PLACE"])
+    return Public.of(SCHEMA, public_table(), ["STATE", "PLACE"])
 
 
 def release(folder: Path | None = None) -> Release:
@@ -64,7 +64,5 @@ def bits(estimates: Estimates) -> list[bytes]:
     return [
         b"".join(array.tobytes() for array in arrays if array is not None) + "".join(each.status).encode()
         for each in estimates.levels
-        for arrays in [
-            (each.totals, each.multipliers, each.kl, each.gap, each.fitted, each.excess),
-        ]
+        for arrays in [(each.totals, each.multipliers, each.kl, each.gap, each.fitted, each.excess)]
     ]

@@ -26,13 +26,13 @@ def _environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, **more}
 
 
-def driven(code: str, folder: Path, *wrapper: str) -> list[int]:
-    """Run a driver in an interpreter of its own, perhaps within another command; the numbers that it prints.
+def driven(code: str, folder: Path) -> list[int]:
+    """Run a driver in an interpreter of its own; the numbers that it prints.
 
     A driver can import `worlds`; its argument is the folder to work in, and its assertions are the test.
     """
     done = subprocess.run(
-        [*wrapper, sys.executable, "-c", code, str(folder)],
+        [sys.executable, "-c", code, str(folder)],
         capture_output=True,
         text=True,
         timeout=180,

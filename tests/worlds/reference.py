@@ -107,24 +107,24 @@ def random_part(rng, schema, sizes, kind):
     return Predicate(first, second), lambda row: 1 if row[c] != v else (0 if row[d] <= w else -1)
 
 
-def random_case(rng, *, complete=False, zeros=True, most_parts=4, columns=(2, 3), total=None):
+def random_case(rng, *, complete=False):
     """A random prior on part of a small domain (or on all of it, some rows with no mass) and random parts."""
-    sizes = [int(n) for n in rng.integers(2, 5, size=rng.integers(columns[0], columns[1] + 1))]
+    sizes = [int(n) for n in rng.integers(2, 5, size=rng.integers(2, 4))]
     schema = Schema.from_mbi(dict(zip(NAMES, sizes, strict=False)))
     rows = grid(sizes)
     weights = rng.dirichlet(np.full(len(rows), 0.8)) + 1e-4
     kept = rng.random(len(rows)) < 0.65
-    if zeros and not kept.any():
+    if not kept.any():
         kept[0] = True
-    if zeros and complete:
+    if complete:
         weights[~kept] = 0.0
-    if zeros and not complete:
+    else:
         rows, weights = rows[kept], weights[kept]
     codes = {name: rows[:, c].astype(np.uint8) for c, name in enumerate(NAMES[: len(sizes)])}
     prior = Prior(schema, codes, weights, complete=complete)
-    case = Case(schema, prior, [], [], rows, float(total or rng.integers(40, 2000)))
+    case = Case(schema, prior, [], [], rows, float(rng.integers(40, 2000)))
     domain = grid(sizes)
-    for _ in range(rng.integers(1, most_parts + 1)):
+    for _ in range(rng.integers(1, 5)):
         kind = rng.choice(["marginal", "marginal", "cells", "predicate"])
         part, cell = random_part(rng, schema, sizes, kind)
         case.parts.append(part)

@@ -58,23 +58,6 @@ def nasty(folder: Path) -> Path:
     return released(folder, plan, table(), table())
 
 
-def spec_names(folder: Path, *by: tuple[str, ...]) -> Path:
-    """Columns with the names of fields in the page's charts, and a value that is a formula; a level for each `by`."""
-    names, values = ("share", "k", "series"), ["=1+1", "two", "three"]
-    schema = Schema([Column(name, "categorical", values=values) for name in names])
-    generator = np.random.default_rng(0)
-
-    def table():
-        towns = generator.choice(["a", "b"], 400)
-        return pa.table({"TOWN": towns, **{name: generator.choice(values, 400, p=[0.5, 0.3, 0.2]) for name in names}})
-
-    ones = Workload.all_marginals(schema, 1)
-    levels = [Level(each, ones) for each in by]
-    groups = {"TOWN": ["a", "b"]} if ("TOWN",) in by else None
-    plan = Plan("names", schema, Budget.pure(8), Unit(1), levels, groups)
-    return released(folder, plan, table(), table())
-
-
 def contest(folder: Path, parameters: Path) -> Path:
     """The schema and the 181 PUMAs of the contest; people who differ from place to place, none of them real."""
     whole = contest_schema(parameters)
