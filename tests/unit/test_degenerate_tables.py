@@ -47,7 +47,7 @@ ALWAYS_MISSING = Column("GONE", "categorical", missing=True)
 
 
 def test_a_column_without_values_needs_missing():
-    with pytest.raises(SchemaError, match="missing = true for a column that is always missing"):
+    with pytest.raises(SchemaError, match="missing = true if all are"):
         Column("GONE", "categorical")
     schema = Schema([ALWAYS_MISSING])
     assert (ALWAYS_MISSING.size, ALWAYS_MISSING.cell_texts()) == (1, ["missing"])

@@ -211,7 +211,7 @@ def sample(
     """Draw synthetic rows from a RELEASE.
 
     Every group gets its estimated number of rows. Each row has values of public rows, and the command says how many
-    have all values of one public row. This command spends nothing.
+    have all values of one public row. A run that was killed goes on where it was. This command spends nothing.
     """
     from prade.pipeline import write_sample
     from prade.sampling.row_files import Output

@@ -41,6 +41,7 @@ CARRIED = "carried.parquet"  # the public table of the next release
 SUPPORT_FOR_WORKERS = "support.arrow"  # in the folder of a run that is not complete
 UNFINISHED_ESTIMATES = "unfinished-estimates"  # a folder of finished batches
 SYNTHETIC_PARTS = "synthetic"  # a folder: synthetic rows as a data set of several parquet files
+UNFINISHED_ROWS = "unfinished-rows"  # a folder of finished batches
 
 
 FORMAT = 2  # format 1 has no folders

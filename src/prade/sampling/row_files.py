@@ -98,8 +98,14 @@ def write_drawn_rows(
         many = int(sizes.sum()) > largest_file
         output = Output(release.path / (SYNTHETIC_PARTS if many else SYNTHETIC), many)
     folders = folders_of(plan) if output.partitioned else {}
-    parts = list(folders.values()) or None
-    batches = drawn_batches(estimates, seed, parts=parts, rows_of_batch=rows_of_batch, execution=execution)
+    batches = drawn_batches(
+        estimates,
+        seed,
+        parts=list(folders.values()) or None,
+        rows_of_batch=rows_of_batch,
+        resume=True,
+        execution=execution,
+    )
     return write_batches(release, tables, batches, output, list(folders))
 
 

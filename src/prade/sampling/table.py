@@ -1,8 +1,10 @@
 """From estimates to a table: rows are drawn group by group, and have the values of the public rows they are drawn from.
 
 Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed the
-table is the same, whatever the number of workers and the size of batches. A task is small: the number of a group goes
-out, the numbers of the public rows drawn for it come back, and each group has a seed of its own.
+table is the same, whatever the number of workers, the size of batches and however often it was interrupted. A task is
+small: the number of a group goes out, the numbers of the public rows drawn for it come back, and each group has a seed
+of its own. Where rows are written in several batches, those that are finished wait in the release's folder until all
+are: a run that was killed goes on.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -37,6 +39,7 @@ from prade.data.read.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates, inputs_hash, kept_estimates
 from prade.planning.plan import Plan
+from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
 from prade.sampling.draw import SortedRows, check_whole, sample
 from prade.sampling.pair_tables import tables_first
@@ -85,26 +88,50 @@ def drawn_batches(
     *,
     parts: Sequence[Ints] | None = None,
     rows_of_batch: int = ROWS_OF_BATCH,
+    resume: bool = False,
     execution: Execution = Execution(),
 ) -> Iterator[Batch]:
-    """The rows of all groups of the last level, in random order within a group; no batch mixes two `parts`."""
+    """The rows of all groups of the last level, in random order within a group; no batch mixes two `parts`.
+
+    With `resume`, several batches begin with those of an interrupted run; all are kept until the last one is used.
+    """
     check_whole(seed=seed)
     seed, release, totals = int(seed), estimates.release, numbers_of_rows(estimates)
-    parts = [np.arange(len(totals))] if parts is None else parts
-    hashed = "" if execution.executor is None else fingerprint(estimates)
+    batches = [
+        (part, each)
+        for part, groups in enumerate([np.arange(len(totals))] if parts is None else parts)
+        for each in np.split(groups, np.flatnonzero(np.diff(_rows_before(totals[groups]) // rows_of_batch)) + 1)
+    ]
+    resume = resume and len(batches) > 1 and os.access(release.path, os.W_OK)
+    hashed = fingerprint(estimates) if resume or execution.executor is not None else ""
     shared = Shared(Drawer(estimates, seed), opened_drawer, str(release.path.absolute()), hashed, seed)
-    tasks = [(group, int(totals[group])) for groups in parts for group in groups.tolist() if totals[group]]
-    drawn, done = execution.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD), 0
-    for part, groups in enumerate(parts):
-        before = np.cumsum(totals[groups]) - totals[groups]
-        for each in np.split(groups, np.flatnonzero(np.diff(before // rows_of_batch)) + 1):
+    targets = tables_first(estimates.plan.targets, estimates.plan.schema)
+    key = run_key(hashed, seed, targets, [[each.tolist(), totals[each].tolist()] for _, each in batches])
+    folder = FinishedBatches.open(release.path / UNFINISHED_ROWS, key) if resume else nullcontext()
+    with folder as finished:
+        known = {} if finished is None else {path.name.split(".")[0]: path for path in finished.paths(".npy")}
+        new = [each for number, (_, each) in enumerate(batches) if str(number) not in known]
+        tasks = [(group, int(totals[group])) for each in new for group in each.tolist() if totals[group]]
+        drawn, done = execution.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD), 0
+        for number, (part, each) in enumerate(batches):
+            path = known.get(str(number))
             pieces: list[Rows] = [np.zeros(0, np.min_scalar_type(len(estimates.public)))]
             for size in totals[each]:
-                if size:
+                if size and path is None:
                     pieces.append(next(drawn))
                 done += 1
                 execution.tell("sampling", done, len(totals))
-            yield Batch(part, each, totals[each], np.concatenate(pieces))
+            rows = np.concatenate(pieces) if path is None else np.load(path)
+            if finished is not None and path is None:
+                with keep_batch(finished.folder, str(number), ".npy") as temporary, open(temporary, "wb") as file:
+                    np.save(file, rows)
+            yield Batch(part, each, totals[each], rows)
+        if finished is not None:
+            finished.remove()
+
+
+def _rows_before(sizes: Ints) -> Ints:
+    return np.asarray(np.cumsum(sizes) - sizes)
 
 
 def numbers_of_rows(estimates: Estimates) -> Ints:
@@ -202,7 +229,7 @@ class TableOfRows:
         self.plan, self.rows, self.seed, self.method = plan, rows, seed, method
         self.decoder = public.decoder(plan.schema)
         self._groups = group_cells(plan, public)
-        self._before = np.cumsum(sizes) - sizes
+        self._before = _rows_before(sizes)
         self.schema = self._schema()
 
     def table(self, batch: Batch) -> tuple[pa.Table, int]:
@@ -223,7 +250,7 @@ class TableOfRows:
         group = np.repeat(groups, sizes)
         columns: dict[str, Any] = {}
         if (person := self.plan.unit.person_id) is not None:
-            within = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            within = np.arange(len(group)) - np.repeat(_rows_before(sizes), sizes)
             columns[person] = self._before[group] + within + 1  # an arbitrary person id
         columns |= {name: cells.take(pa.array(group)) for name, cells in self._groups.items()}
         columns |= {name: values[name] for name in values.column_names}

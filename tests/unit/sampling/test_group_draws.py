@@ -1,4 +1,4 @@
-"""Rows drawn by workers and in batches: the same rows wherever and however often."""
+"""Rows drawn by workers and in batches: the same rows wherever and however often, and runs that go on after a kill."""
 
 import multiprocessing
 import shutil
@@ -8,12 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from prade import Release
 from prade.core.execution import Execution, WorkersError
 from prade.data.public.table import PublicTable
-from prade.estimating.levels.estimates import estimates_of
+from prade.estimating.levels.estimates import estimates_of, kept_estimates
 from prade.pipeline import sample
-from prade.sampling.table import drawn_batches, drawn_table
+from prade.release.derived_files import UNFINISHED_ROWS
+from prade.sampling.row_files import Output, write_drawn_rows
+from prade.sampling.table import Drawer, drawn_batches, drawn_table
 from worlds.many_places import PLACES, STATES, people, public, release
+from worlds.processes import killed_when_done
 
 TABLE = pa.table(people(2_000, [1, 8, 9], 1, places=8))
 TENTH = 2_000  # rows of a batch: the groups have about 20,000
@@ -78,3 +82,61 @@ def test_values_that_are_drawn_do_not_depend_on_the_batch(made):
     whole = in_batches(made, 10**9, table=turned)
     assert in_batches(made, 300, table=turned).equals(whole)
     assert not in_batches(made, 300, 5, turned).equals(whole)
+
+
+# ---------------------------------------------------------------- going on after a kill
+
+
+RUN = """
+import sys
+from prade import Execution, Release
+from prade.estimating.levels.estimates import kept_estimates
+from unit.sampling.test_group_draws import written
+
+def told(what, done, number):
+    print(done, flush=True)
+    if done == int(sys.argv[2]):
+        sys.stdin.read()  # until it is killed
+
+estimates = kept_estimates(Release.load(sys.argv[1]))
+written(estimates, sys.argv[4], int(sys.argv[3]), Execution(1, progress=told))
+"""
+
+
+def written(estimates, form, seed=4, execution=Execution(1)):
+    """Write rows to the release's folder, as a file or as parts, in small batches."""
+    output = Output.of(estimates.release, partitioned=form == "parts")
+    write_drawn_rows(estimates, PublicTable(TABLE), seed, output, rows_of_batch=TENTH, execution=execution)
+
+
+def files_of(folder, name):
+    inside = sorted((folder / name).rglob("*")) if (folder / name).is_dir() else [folder / name]
+    return {path.relative_to(folder): path.read_bytes() for path in inside if path.is_file()}
+
+
+@pytest.mark.parametrize(("form", "name"), [("file", "synthetic.parquet"), ("parts", "synthetic")])
+def test_a_killed_run_goes_on_and_writes_the_same_files(made, tmp_path, monkeypatch, form, name):
+    """Batches of another seed, and one that was damaged since, are drawn again."""
+    folder = shutil.copytree(made.release.path, tmp_path / "release")
+    estimates = kept_estimates(Release.load(folder))
+    written(estimates, form)
+    expected = files_of(folder, name)
+    (folder / "synthetic.json").unlink()
+    shutil.rmtree(folder / name) if form == "parts" else (folder / name).unlink()
+
+    killed_when_done(RUN, 100, folder, 100, 4, form)
+    assert not (folder / name).exists()  # no half file
+    finished = sorted((folder / UNFINISHED_ROWS).glob("*.npy"))
+    assert len(finished) >= 5
+    finished[0].write_bytes(finished[0].read_bytes()[:-8] + bytes(8))
+    asked = []
+    real = Drawer.rows
+    monkeypatch.setattr(Drawer, "rows", lambda self, group, number: asked.append(group) or real(self, group, number))
+    written(estimates, form)
+    assert 0 < len(asked) < STATES * PLACES - 60
+    assert files_of(folder, name) == expected
+    assert not (folder / UNFINISHED_ROWS).exists()
+
+    killed_when_done(RUN, 100, folder, 100, 5, form)
+    written(estimates, form)
+    assert files_of(folder, name) == expected
