@@ -159,16 +159,18 @@ WRITTEN = ("array", "map", "struct", "daytimeinterval", "yearmonthinterval", "in
 def spark_stream(session: Any, name: str) -> Stream:
     """A table of a session: counted where its rows are, or read through this process."""
     with counting_in(session):
-        table = _table(session, name)
-        fields = table.schema.fields
-        if len({each.name.casefold() for each in fields}) < len(fields):
+        if not session.catalog.tableExists(name):
+            raise DataError(f"there is no table {name!r} in Spark; check its name")
+        table = session.table(name)
+        fields = {each.name: each for each in table.schema.fields}
+        if len(set(map(str.casefold, fields))) < len(table.schema.fields):
             raise DataError(f"{name} has two columns whose names differ only in case; give a view with other names")
         _need_prade(session)
-    columns = {each.name: _delivered(table, each) for each in fields}
 
     def rows(names: Sequence[str]) -> Any:
         """The columns as workers get them, under names of ours."""
-        return table.select(*(columns[name].alias(f"c{number}") for number, name in enumerate(names)))
+        cells = (_delivered(table, fields[name]) for name in names)
+        return table.select(*(each.alias(f"c{number}") for number, each in enumerate(cells)))
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         """Rows through this process: the same Arrow batches, as bytes."""
@@ -180,7 +182,7 @@ def spark_stream(session: Any, name: str) -> Stream:
 
     def tallied(tally: Tally) -> Counts:
         """Count the rows in the workers."""
-        names = tally.names or list(columns)[:1]
+        names = tally.names or list(fields)[:1]
         with counting_in(session):
             if tally.person is None:
                 counted = rows(names).mapInArrow(partial(_count, tally, names), "key long, rows long")
@@ -193,7 +195,8 @@ def spark_stream(session: Any, name: str) -> Stream:
         counts[added.column(0).to_numpy()] = added.column(1).to_numpy()
         return counts
 
-    return Stream(tuple(columns), read, {each.name: _declared(each.dataType) for each in fields}, elsewhere=tallied)
+    declared = {column: _declared(each.dataType) for column, each in fields.items()}
+    return Stream(tuple(fields), read, declared, elsewhere=tallied)
 
 
 def _delivered(table: Any, field: Any) -> Any:
@@ -217,13 +220,6 @@ def _kind_name(kind: Any) -> str:
 def _declared(kind: Any) -> DeclaredType:
     name = _kind_name(kind)
     return DeclaredType(str(kind.simpleString()), KINDS.get(name, "other" if name in WRITTEN else "unreadable"))
-
-
-def _table(session: Any, name: str) -> Any:
-    """The table ``[[catalog.]database.]table``, or a temporary view."""
-    if session.catalog.tableExists(name):
-        return session.table(name)
-    raise DataError(f"there is no table {name!r} in Spark; check its name")
 
 
 # ---------------------------------------------------------------------- in the workers
