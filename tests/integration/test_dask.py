@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import sys
 from contextlib import contextmanager
 
@@ -100,23 +99,17 @@ def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):
 # ---------------------------------------------------------------- clusters that cannot be used
 
 
-def closed_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        (None, "no scheduler answers at .* within 0.5 seconds: start one with"),
+        ("tcp://127.0.0.1:1", "no scheduler answers at .* within 0.5 seconds: start one with"),
         ("nonsense", "is not the address of a scheduler .*give one such as tcp://"),
         ("carrier-pigeon://x:1", "is not the address of a scheduler .*give one such as tcp://"),
     ],
 )
 def test_what_is_no_scheduler(where, words):
     with pytest.raises(WorkersError, match=words):
-        cluster(where or f"tcp://127.0.0.1:{closed_port()}", 0.5).__enter__()
+        cluster(where, 0.5).__enter__()
 
 
 def test_a_cluster_without_workers():

@@ -24,35 +24,19 @@ PLAN = plan_of(
 
 @pytest.fixture(scope="module")
 def slow_url(postgres_url: str) -> str:
-    """Address of a view that takes its time over every row, as long as the table `pace` says."""
+    """Address of a view that takes its time over every row."""
     import psycopg
 
     with psycopg.connect(postgres_url) as connection:
         connection.execute('CREATE TABLE measured ("AGE" integer, "TOWN" text, "ID" bigint)')
         connection.execute("INSERT INTO measured SELECT n, 'a', n FROM generate_series(1, 60) AS n")
-        connection.execute("CREATE TABLE pace AS SELECT 0.0::double precision AS seconds")
-        connection.execute(
-            "CREATE VIEW slow AS SELECT * FROM measured WHERE pg_sleep((SELECT seconds FROM pace))::text = ''"
-        )
+        connection.execute("CREATE VIEW slow AS SELECT * FROM measured WHERE pg_sleep(0.05)::text = ''")
     return f"{postgres_url}/slow"
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return ledger_for(PLAN, tmp_path / "budget.ledger")
-
-
-@contextmanager
-def slowly(url: str) -> Iterator[None]:
-    """Within this, counting takes seconds."""
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("UPDATE pace SET seconds = 0.1")
-        try:
-            yield
-        finally:
-            connection.execute("UPDATE pace SET seconds = 0")
 
 
 @contextmanager
@@ -96,11 +80,7 @@ def test_a_run_that_is_broken_off_in_mid_query(slow_url: str, postgres_url: str,
     def act(backend: int) -> None:
         end(postgres_url, backend) if ended else signal.raise_signal(signal.SIGINT)
 
-    with (
-        slowly(postgres_url),
-        in_mid_query(postgres_url, act) as backends,
-        pytest.raises((DataError, KeyboardInterrupt)) as caught,
-    ):
+    with in_mid_query(postgres_url, act) as backends, pytest.raises((DataError, KeyboardInterrupt)) as caught:
         measure(PLAN, slow_url, place, ledger)
     assert backends, "the query was over before it could be broken off"
     message = "\n".join([str(caught.value), *caught.value.__notes__])
