@@ -146,21 +146,3 @@ def test_collapse_where_columns_are_left_out(seed):
         for value in np.unique(prior.codes["b"]):
             inside = ratio[prior.codes["b"] == value]
             assert inside == pytest.approx(np.full(len(inside), inside[0]), rel=1e-9)
-
-
-@EACH
-@settings(max_examples=7)
-@given(seed=seeds)
-def test_bundled_or_not(name, seed):
-    _, prior, measured = problem(seed)
-    workload = Workload(SCHEMA, [m.part for m in measured])
-    fit = ESTIMATORS[name].fit
-    bundled = Layout(prior, workload)
-    single = Layout(prior, workload, largest_bundle=1)
-    assert len(bundled.bundles) == 1
-    assert len(single.bundles) == 4
-    assert_same(
-        name,
-        fit(prior, measured, TOTAL, layout=bundled).weights,
-        fit(prior, measured, TOTAL, layout=single).weights,
-    )
