@@ -1,22 +1,49 @@
-"""Whose rows count where a bound on a person's rows is enforced; `test_release_sensitivity.py` is about how many."""
+"""What one person can change in the true counts, by exhaustion, and whose rows count where a bound is enforced."""
 
 from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import pdist
 
-from prade import Schema
+from prade import Schema, Workload
 from prade.data.declare.schema import Column
 from prade.measuring.source import open_source
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from worlds.counting import count
+from worlds.every_row import PARTS, ROWS, SCHEMA, one_table, persons
+
+
+@pytest.mark.parametrize("names", [("A",), ("A", "A x B"), ("young", "old"), tuple(PARTS)], ids=" ".join)
+@pytest.mark.parametrize("by", [["WORLD"], ["WORLD", "PLACE"]], ids=["upper level", "lower level"])
+@pytest.mark.parametrize(
+    "bound", [(1,), (2,), (1, "PERSON"), (2, "PERSON"), (1, "PERSON", 1), (2, "PERSON", 1)], ids=str
+)
+def test_every_neighbour_is_within_the_claim(bound, by, names):
+    """Beside a table, each person there can be: with one row more than allowed, where the bound is enforced."""
+    parts, unit = [PARTS[name] for name in names], Unit(*bound)
+    exchanged, workload = Unit(*bound, neighbours="replace"), Workload(SCHEMA, parts)
+    everybody = persons(unit.max_rows + (unit.person_id is not None))
+    base = [("p", ROWS[0]), ("q", ROWS[4]), ("r", ROWS[4])]
+    table, groups = one_table([base + [("new", row) for row in rows] for rows in everybody])
+    with open_source(table) as source:
+        answers = count(source, SCHEMA, parts, groups, unit, by)
+    vectors = np.concatenate([answer.reshape(len(everybody), -1) for answer in answers], axis=1)
+    added = vectors - vectors[0]  # the first person has no rows: the table itself
+    assert added.min() == 0
+    assert added.sum(axis=1).max() == workload.sensitivity(unit)
+    assert (added**2).sum(axis=1).max() <= workload.sensitivity(unit, norm=2) ** 2 + 1e-9
+    distinct = np.unique(vectors, axis=0)
+    furthest, claim = pdist(distinct, "cityblock").max(), workload.sensitivity(exchanged)
+    assert furthest == claim if len(names) < 3 else furthest <= claim  # no two rows differ in every part there
+    assert pdist(distinct, "sqeuclidean").max() <= workload.sensitivity(exchanged, norm=2) ** 2 + 1e-9
+
 
 law = settings(max_examples=15)
-
-
 PEOPLE = Schema([Column("ROW", "categorical", values=tuple(range(20))), Column("PLACE", "group")])
 
 
