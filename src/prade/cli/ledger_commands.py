@@ -186,6 +186,21 @@ def return_(entry: int, reason: str, book: prade.Ledger) -> None:
     result(facts, f"{book.path}: {cost} is given back; {left} is left")
 
 
+@ledger.command("list")
+@with_ledger
+@as_json
+@examples("  prade ledger list --json")
+def list_(book: prade.Ledger) -> None:
+    """List the data sets: cap, spent, remaining."""
+    facts, words = [], []
+    for statement in (book.statement(each.name) for each in book.datasets()):
+        row = {"dataset": statement.dataset.name, "entries": len(statement.entries)}
+        amounts = {"cap": statement.dataset.cap, "spent": statement.spent, "remaining": statement.remaining}
+        facts.append({**row, **{name: budget.to_dict() for name, budget in amounts.items()}})
+        words.append({**row, **{name: str(budget) for name, budget in amounts.items()}})
+    result(facts, f"{book.path}\n{text_table(words)}")
+
+
 @ledger.command()
 @click.argument("dataset", required=False)
 @with_ledger

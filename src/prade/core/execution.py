@@ -34,6 +34,7 @@ Progress = Callable[[str, float, float], None]  # task, done, total
 EFFORT = 120.0  # counted work of the tuner: 1 is about what two idle cores do in a second
 AHEAD = 2  # tasks per worker that are submitted before their results are needed
 MUST_AGREE = ("prade", "numpy", "scipy", "numba")  # what the last bit of a result may depend on
+HEARTBEAT = 10.0  # seconds
 MOST_OPENED = 2  # shared values that a worker process keeps: those of this run, and those of the one before
 
 
@@ -313,8 +314,8 @@ def _wait_for_port(host: str, port: int, seconds: float) -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """The `progress` of an `Execution`: a bar for each task, on terminals only."""
+def progress_bar(heartbeat: float = HEARTBEAT) -> Iterator[Progress]:
+    """The `progress` of an `Execution`: a bar for each task, or, without a terminal, a line every `heartbeat` seconds."""
     from rich import progress as rich
     from rich.console import Console
 
@@ -322,11 +323,16 @@ def progress_bar() -> Iterator[Progress]:
     percent = rich.TextColumn("{task.percentage:>3.0f} %")
     columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), percent, rich.TimeElapsedColumn())
     tasks: dict[str, rich.TaskID] = {}
+    latest = monotonic()
     with rich.Progress(*columns, console=console, disable=not console.is_terminal) as bars:
 
         def progress(task: str, done: float, total: float) -> None:
+            nonlocal latest
             if task not in tasks:
                 tasks[task] = bars.add_task(task, total=total)
             bars.update(tasks[task], completed=min(done, total), total=total)
+            if not console.is_terminal and (now := monotonic()) >= latest + heartbeat:
+                latest = now
+                console.print(f"  {task} {min(done / total, 1):.0%}", highlight=False)
 
         yield progress

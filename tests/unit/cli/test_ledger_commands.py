@@ -188,6 +188,8 @@ def test_an_entry_is_given_back_on_the_record(custodian, reserved):
     shown = call("ledger", "show", "people").stdout
     assert "nothing is spent: the database was down" in shown
     assert "stage count, DataError" in shown
+    (listed,) = json.loads(call("ledger", "list", "--json").stdout)
+    assert (listed["entries"], listed["remaining"]) == (1, Budget.pure(4).to_dict())
 
 
 def test_what_cannot_be_given_back_is_said(custodian, reserved):

@@ -1,4 +1,4 @@
-"""Progress bars: shown on a terminal only. `measure` reports what the plan says, and nothing else."""
+"""Progress: bars on a terminal, lines elsewhere. `measure` reports what the plan says, and nothing else."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,9 @@ def test_a_bar_that_fails_neither_stops_measuring_nor_costs_the_budget(tmp_path)
     assert len(release.noisy) == 3
 
 
-def test_nothing_is_shown_where_there_is_no_terminal(capsys):
-    with progress_bar() as progress:
+@pytest.mark.parametrize(("heartbeat", "lines"), [(10, []), (0, ["  estimating 30%", "  estimating 100%"])])
+def test_where_there_is_no_terminal_a_line_is_written_now_and_then(capsys, heartbeat, lines):
+    with progress_bar(heartbeat) as progress:
         progress("estimating", 3, 10)
-    assert capsys.readouterr().err.strip() == ""
+        progress("estimating", 11, 10)
+    assert [line for line in capsys.readouterr().err.splitlines() if line.strip()] == lines
