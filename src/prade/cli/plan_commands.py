@@ -1,4 +1,4 @@
-"""The commands `schema infer`, `check` and `plan`.
+"""The commands of `schema`, `check` and `plan`.
 
 One budget gives one plan; several give one plan each, a table, and a page to compare them. Heavy modules are imported
 where they are used, so that `prade --help` starts fast.
@@ -17,6 +17,7 @@ from click.core import ParameterSource
 import prade
 from prade.cli import options as shared
 from prade.cli.main import FILE, as_json, examples, need_new_file, program, remark, result, text_table
+from prade.core.errors import many
 
 SHOWN = 5  # values to list, of those that do not fit a column
 TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
@@ -89,6 +90,46 @@ def infer(
         "Add the values that private rows may have but the public table lacks. A value that is not listed counts as "
         "`other` if you name one, else as missing, else as the last value of the list."
     )
+
+
+@schema.command()
+@click.argument("schema_file", metavar="SCHEMA", type=FILE)
+@click.option("--codebook", required=True, type=FILE, help="CSV file with titles, descriptions, units and labels.")
+@click.option(
+    "-o", "--output", type=FILE, help="File to write.  [default: the schema file, with --force; RELEASE/labels.toml]"
+)
+@shared.force
+@shared.csv_options("codebook")
+@as_json
+@examples(
+    "  prade schema label --codebook codebook.csv schema.toml -o labelled.toml\n"
+    "  prade schema label --codebook codebook.csv release"
+)
+def label(schema_file: str, codebook: str, output: str | None, force: bool) -> None:
+    """Label the columns and values of a SCHEMA, or of a release, from a codebook.
+
+    The codebook is a CSV file with the columns column, title, description, unit, value and label; a line without a
+    value is about the column itself. The Census Bureau's PUMS data dictionary, with lines NAME and VAL, is read too.
+    Labels are for readers. A plan measures and costs the same with them and without. Give the folder of a release to
+    label what was measured already.
+    """
+    from prade.data.declare.codebook import labelled
+    from prade.release.release import LABELS
+
+    is_release = Path(schema_file).is_dir()
+    written = output or (str(Path(schema_file) / LABELS) if is_release else schema_file)
+    need_new_file(written, force)
+    unlabelled = prade.Release.load(schema_file).plan.schema if is_release else prade.Schema.load(schema_file)
+    labels = labelled(unlabelled, codebook)
+    labels.schema.save(written)
+    words = f"{written}: {many(len(labels.columns), 'column')} and {many(labels.values, 'value')} labelled"
+    result({**labels._asdict(), "schema": written}, words)
+    if labels.without_entry:
+        remark(f"Without an entry in {codebook}: {', '.join(labels.without_entry)}")
+    if labels.unknown_columns:
+        remark(f"In {codebook}, but not in the schema: {_some(labels.unknown_columns)}")
+    for column, values in labels.unknown_values.items():
+        remark(f"{column} does not list these values of {codebook}: {_some(values)}")
 
 
 def _some(names: Sequence[str]) -> str:

@@ -315,7 +315,7 @@ def _wait_for_port(host: str, port: int, seconds: float) -> None:
 
 @contextmanager
 def progress_bar(heartbeat: float = HEARTBEAT) -> Iterator[Progress]:
-    """The `progress` of an `Execution`: a bar for each task, or, without a terminal, a line every `heartbeat` seconds."""
+    """The `progress` of an `Execution`: bars on a terminal, elsewhere a line every `heartbeat` seconds."""
     from rich import progress as rich
     from rich.console import Console
 
