@@ -21,7 +21,7 @@ from prade.core.execution import EFFORT, Execution
 from prade.data.public.table import PublicTable
 from prade.data.read.frames import Frame, Like, check_like
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
-from prade.measuring.refusals import refuse_early
+from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure
 from prade.planning.plan import Plan, public_of, rows_to_plan_with
 from prade.planning.settings import Settings
@@ -237,6 +237,7 @@ def _measured(
     with spending_stated() as spending:
         account = Ledger.of(terms.ledger)
         refuse_early(task.budget, private, table, folder, terms.weak_protection)
+        refuse_unfit(task, private, folder)
         if terms.cap is None:
             need_cap(task, folder, account)
         made = kept_or_new_plan(task, table, folder, terms, execution=execution)

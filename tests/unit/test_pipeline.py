@@ -15,8 +15,9 @@ from prade import DataError, Ledger, Plan, Release, Rule, Synthesizer, Task, Uni
 from prade.data.read import tables
 from prade.data.read.tables import write_table
 from prade.examples import census_like
-from prade.pipeline import write_sample
+from prade.pipeline import fit, write_sample
 from prade.planning.settings import Expected
+from prade.release.terms import Terms
 from worlds.commands import call
 from worlds.same_release import content, fixed_noise
 
@@ -142,3 +143,12 @@ def test_every_way_to_plan_refuses_a_public_table_that_does_not_serve(rules, los
     for way in (prade.plan, partial(prade.plan, tune=False), partial(prade.explore, budgets=[1, 4])):
         with pytest.raises(DataError, match=words):
             way(task, public)
+
+
+def test_a_private_table_that_lacks_a_column_is_refused_before_a_rehearsal(tmp_path):
+    data = census_like(persons=200, places_per_state=2)
+    asked = Task("census", data.schema, 4, levels=BY, groups=data.groups)
+    terms = Terms(tmp_path / "ledger", 4)
+    with pytest.raises(DataError, match="AGE"):
+        fit(asked, data.private.drop_columns(["AGE"]), data.public, tmp_path / "out", terms, on_stage=pytest.fail)
+    assert not (tmp_path / "ledger").exists()

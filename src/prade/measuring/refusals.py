@@ -16,6 +16,9 @@ from prade.core.errors import DataError
 from prade.core.files import find_same_content, find_same_file, found_files, paths_of
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.frames import shared_memory
+from prade.measuring.source import open_source, planned_tally
+from prade.planning.plan import Plan
+from prade.planning.task import Task
 from prade.privacy.budget import Budget
 from prade.privacy.protection import refuse_weak
 from prade.release.terms import saved_plan
@@ -68,6 +71,9 @@ def _refusal(what: str) -> DataError:
     )
 
 
+# ---------------------------------------------------------------------- before a run plans: later would be too late
+
+
 def refuse_early(
     budget: Budget, private: Any, table: PublicTable, folder: str | PathLike[str], weak_protection: bool
 ) -> None:
@@ -79,3 +85,13 @@ def refuse_early(
     if saved_plan(folder) is None:
         refuse_weak(budget, weak_protection)
         refuse_public(private, table.source)
+
+
+def refuse_unfit(task: Task, private: Any, folder: str | PathLike[str]) -> None:
+    """Refuse a private table that lacks a column, or declares a type that cannot fit, before a long rehearsal.
+
+    No row is read. A run that continues with a kept plan does not rehearse.
+    """
+    if saved_plan(folder) is None:
+        with open_source(private) as source:
+            planned_tally(source, Plan.simplest(task))
