@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,16 +36,7 @@ from prade.core.arrays import Flags, Floats
 from prade.core.errors import PradeError, many
 from prade.core.execution import several
 from prade.data.public.public import Public
-from prade.diagnosis.null import (
-    Compared,
-    LevelAnswers,
-    Moments,
-    noise_of,
-    of_the_family,
-    predictions,
-    side_by_side,
-    smallest,
-)
+from prade.diagnosis.null import LevelAnswers, Moments, noise_of, of_the_family, predictions, side_by_side, smallest
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 
@@ -61,7 +53,6 @@ OF_GROUPS |= dict.fromkeys(("chance", "distance", "at_least", "rows"), "float64"
 RATE = 0.05  # of any false alarm, and of any wrong bound
 MOST_DRAWS, FEWEST_DRAWS = 99, 39  # of the null; half as many more give the moments
 MOST_NUMBERS = 2e7  # to draw in all, as far as the fewest draws allow
-NO_SCALE = 1e-6  # of a standard deviation: a smaller scale changes nothing
 CLEARLY = 3.0  # standard deviations of its noise: a group with fewer rows may be empty, and its distance is not known
 
 Counts = NDArray[np.int64]
@@ -213,91 +204,76 @@ def diagnosed(
     if plan.levels[0].by:  # the whole table comes first
         levels.insert(0, (plan.groups.level(()), 0, "all"))
     predicted = predictions(obeying(public, plan.invariants), [grouping for grouping, _, _ in levels])
-    counts, names, compared = side_by_side(noisy), [], []
-    for (grouping, number, name), each in zip(levels, predicted, strict=True):
-        answers = LevelAnswers(plan, grouping, number)
-        if answers.answered:
-            names.append(name)
-            own = np.repeat(
-                [n in answers.columns.names for n in plan.schema.coded], plan.schema.shape(plan.schema.coded)
-            )
-            rows = np.maximum(answers.of(counts)[1], 0.0)
-            compared.append(Compared(answers, replace(each, shares=each.shares[:, own]), rows, design_effect))
-    findings = _Null(plan, compared, seed, threads).findings(counts, names) if names else []
+    counts = side_by_side(noisy)
+    compared = [
+        (name, LevelAnswers(plan, grouping, number, each, counts, design_effect))
+        for (grouping, number, name), each in zip(levels, predicted, strict=True)
+    ]
+    compared = [each for each in compared if each[1].answered]
+    findings = _findings(plan, compared, seed, threads) if compared else []
     tested = {name for each in findings for name in each.columns}
     return Diagnosis(tuple(findings), tuple(n for n in plan.schema.coded if n not in tested), design_effect)
 
 
-class _Null:
-    """The null of a release."""
+def _drawn(
+    plan: Plan, levels: Sequence[LevelAnswers], seed: int, number: int
+) -> tuple[list[Floats], list[Floats], list[Floats]]:
+    """One draw: for each level the statistics of the test, lengths, and squares of the noise in its differences.
 
-    def __init__(self, plan: Plan, levels: Sequence[Compared], seed: int, threads: int) -> None:
-        self.plan, self.levels, self.seed, self.threads = plan, levels, seed, threads
-        numbers = sum(question.cells * len(plan.groupings[question.level]) for question in plan.questions)
-        self.draws = int(np.clip(MOST_NUMBERS / (1.5 * numbers), FEWEST_DRAWS, MOST_DRAWS))
-        self.of_noise = [each.noise_variance() for each in levels]
-        self.scales = [each.scale() for each in levels]
-
-    def alarms(self, number: int, differences: Floats, of_sampling: Floats) -> Floats:
-        """The statistic of every column and group of a level, given the variance that sampling is taken to have."""
-        deviation = np.sqrt(self.of_noise[number] + of_sampling)
-        bend = deviation / np.maximum(self.scales[number], NO_SCALE * deviation)
-        scaled = np.abs(differences) / deviation
-        return self.levels[number].columns.sums(np.where(scaled <= bend, scaled**2, bend * (2 * scaled - bend)))
-
-    def drawn(self, number: int) -> tuple[list[Floats], list[Floats], list[Floats]]:
-        """One draw: for each level the statistics of the test, lengths, and squares of the noise in its differences.
-
-        Lengths are sums of absolute noise by column, in standard deviations of a cell's noise, and after the columns
-        the absolute noise of the number of rows, in its own.
-        """
-        generator = np.random.default_rng([self.seed, number])
-        counts = noise_of(self.plan, generator)
-        alarms, all_lengths, squares = list[Floats](), list[Floats](), list[Floats]()
-        for k, level in enumerate(self.levels):
-            noise, rows = level.differences(counts)
-            sampled, variance = level.sampling_of(generator)
-            alarms.append(self.alarms(k, noise + sampled, variance))
-            lengths = level.columns.sums(np.abs(noise)) / np.sqrt(level.answers.variance)
-            of_rows = np.abs(rows) / np.sqrt(level.answers.rows_variance)
-            all_lengths.append(np.concatenate([lengths, of_rows[:, None]], axis=1))
-            squares.append(noise**2)
-        return alarms, all_lengths, squares
-
-    def findings(self, counts: Sequence[Counts], names: Sequence[str]) -> list[LevelFindings]:
-        pilot = (self.draws + 1) // 2
-        moments, lengths, squares = sums = [Moments() for _ in range(3)]
-        for draw in several(self.drawn, range(pilot), self.threads):
-            for each, values in zip(sums, draw, strict=True):
-                each.add(values)
-        tails, of_lengths = moments.tails(), lengths.tails()
-        drawn = [
-            (smallest(tails, draw[0]), smallest(of_lengths, draw[1]))
-            for draw in several(self.drawn, range(pilot, pilot + self.draws), self.threads)
-        ]
-        of_alarms, of_bounds = np.array(drawn).T
-        place = int(RATE * (1 + self.draws) + 1e-9)
-        least = float(np.sort(of_bounds)[place - 1])  # that of one more draw is below with at most this rate
-        findings = []
-        for k, (name, level) in enumerate(zip(names, self.levels, strict=True)):
-            differences, rows = level.differences(counts)
-            statistics = self.alarms(k, differences, level.sampling_variance(level.predicted.shares))
-            chances, limits = of_the_family(tails[k].chances(statistics), of_alarms), of_lengths[k].limits(least)
-            findings.append(_findings(name, level, differences, rows, chances, limits, squares.sums[k] / pilot))
-        return findings
+    Lengths are sums of absolute noise by column, in standard deviations of a cell's noise, and after the columns the
+    absolute noise of the number of rows, in its own.
+    """
+    generator = np.random.default_rng([seed, number])
+    counts = noise_of(plan, generator)
+    alarms, all_lengths, squares = list[Floats](), list[Floats](), list[Floats]()
+    for level in levels:
+        noise, rows = level.differences(counts)
+        sampled, variance = level.sampling_of(generator)
+        alarms.append(level.statistics(noise + sampled, variance))
+        lengths = level.columns.sums(np.abs(noise)) / np.sqrt(level.variance)
+        of_rows = np.abs(rows) / np.sqrt(level.rows_variance)
+        all_lengths.append(np.concatenate([lengths, of_rows[:, None]], axis=1))
+        squares.append(noise**2)
+    return alarms, all_lengths, squares
 
 
-def _findings(
-    name: str, level: Compared, differences: Floats, rows: Floats, chances: Floats, limits: Floats, of_noise: Floats
+def _findings(plan: Plan, named: Sequence[tuple[str, LevelAnswers]], seed: int, threads: int) -> list[LevelFindings]:
+    levels = [level for _, level in named]
+    numbers = sum(question.cells * len(plan.groupings[question.level]) for question in plan.questions)
+    draws = int(np.clip(MOST_NUMBERS / (1.5 * numbers), FEWEST_DRAWS, MOST_DRAWS))
+    pilot, draw = (draws + 1) // 2, partial(_drawn, plan, levels, seed)
+    moments, lengths, squares = sums = [Moments() for _ in range(3)]
+    for values in several(draw, range(pilot), threads):
+        for each, value in zip(sums, values, strict=True):
+            each.add(value)
+    tails, of_lengths = moments.tails(), lengths.tails()
+    drawn = [
+        (smallest(tails, values[0]), smallest(of_lengths, values[1]))
+        for values in several(draw, range(pilot, pilot + draws), threads)
+    ]
+    of_alarms, of_bounds = np.array(drawn).T
+    place = int(RATE * (1 + draws) + 1e-9)
+    least = float(np.sort(of_bounds)[place - 1])  # that of one more draw is below with at most this rate
+    findings = []
+    for k, (name, level) in enumerate(named):
+        differences, rows = level.differences(level.counts)
+        statistics = level.statistics(differences, level.sampling_variance(level.predicted.shares))
+        chances, limits = of_the_family(tails[k].chances(statistics), of_alarms), of_lengths[k].limits(least)
+        findings.append(_level_findings(name, level, differences, rows, chances, limits, squares.sums[k] / pilot))
+    return findings
+
+
+def _level_findings(
+    name: str, level: LevelAnswers, differences: Floats, rows: Floats, chances: Floats, limits: Floats, of_noise: Floats
 ) -> LevelFindings:
     """The alarms and distances of a level; `limits` are those of lengths, `of_noise` the expected squares of noise."""
-    answers, columns = level.answers, level.columns
+    columns = level.columns
     lengths, squares = columns.sums(np.abs(differences)), differences**2
-    deviation = np.sqrt(answers.rows_variance)
+    deviation = np.sqrt(level.rows_variance)
     known = rows > CLEARLY * deviation
     whole = np.where(known, rows, 0.0)[:, None]
     most = (rows + limits[:, -1] * deviation)[:, None]
-    beyond = (lengths - limits[:, :-1] * np.sqrt(answers.variance)) / (2 * np.maximum(most, 1.0))
+    beyond = (lengths - limits[:, :-1] * np.sqrt(level.variance)) / (2 * np.maximum(most, 1.0))
 
     def distance(part: Floats, rows: Floats) -> Floats:
         shape = np.broadcast(part, rows).shape
@@ -308,8 +284,8 @@ def _findings(
     of_cells = np.abs(differences[known]).sum(axis=0, keepdims=True) * left_of_cells
     return LevelFindings(
         name=name,
-        by=answers.grouping.by,
-        labels=tuple(answers.grouping.labels()),
+        by=level.grouping.by,
+        labels=tuple(level.grouping.labels()),
         columns=columns.names,
         rows=rows,
         chance=chances,

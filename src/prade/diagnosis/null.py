@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 Counts = NDArray[Any]
 
+NO_SCALE = 1e-6  # of a standard deviation: a smaller scale changes nothing
 HALF_A_ROW = 0.5  # of the public table, added to every cell: a cell without public rows need not be impossible
 SMALLEST = 1e-9  # mean of a statistic
 POOLED = 50  # draws' worth of the mean over a column's groups in the moments of one of them
@@ -78,15 +80,28 @@ class _Source(NamedTuple):
 
 
 class LevelAnswers:
-    """How the columns of a level's groups are answered: `columns` are those that were measured there or below."""
+    """The answers about the columns of a level's groups, beside what is predicted for these.
 
-    def __init__(self, plan: Plan, grouping: Grouping, level: int) -> None:
-        """The answers about the groups of `grouping`, from the questions of a level and of those below it."""
-        self.grouping = grouping
+    `columns` are those that were measured at the level or below. Counts have an array per question of the plan.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        grouping: Grouping,
+        level: int,
+        predicted: Predictions,
+        counts: Sequence[Counts],
+        effect: float,
+    ) -> None:
+        """`predicted` is for all columns of the schema, and `effect` that of the design."""
+        self.grouping, self.counts, self.effect = grouping, counts, effect
         wanted = [(k, each) for k, each in enumerate(plan.questions) if each.level >= level]
         asked = {name for _, question in wanted for part in _marginals(question) for name in part.columns}
         names = [name for name in plan.schema.coded if name in asked and plan.schema.size(name) > 1]
         self.columns = Columns(names, plan.schema.shape(names))
+        own = np.repeat([name in names for name in plan.schema.coded], plan.schema.shape(plan.schema.coded))
+        self.predicted = replace(predicted, shares=predicted.shares[:, own])
         self._sources = []
         precision, of_rows = np.zeros((len(grouping), len(names))), np.zeros(len(grouping))
         scales = np.zeros_like(precision)
@@ -102,7 +117,7 @@ class LevelAnswers:
                 scales = np.maximum(scales, float(question.scale) * each[:, None] * largest)
             of_rows += each * sum(1 / part.n_cells for part in question.parts if part.covers)
         self.variance = 1 / precision  # of the noise in a cell: [groups, columns]
-        self.scale = scales / precision  # the largest scale of a draw of Laplace noise in a cell, 0 without any
+        self.largest_scale = scales / precision  # of a draw of Laplace noise in a cell, 0 without any
         self.rows_variance = np.divide(1.0, of_rows, out=np.full(len(grouping), np.inf), where=of_rows > 0)
 
     @property
@@ -111,7 +126,7 @@ class LevelAnswers:
         return bool(self.columns.names) and bool(np.isfinite(self.rows_variance).all())
 
     def of(self, counts: Sequence[Counts]) -> tuple[Floats, Floats]:
-        """The tables of all columns, [groups, cells], and the numbers of rows; `counts` has an array per question."""
+        """The tables of all columns, [groups, cells], and the numbers of rows."""
         groups = len(self.grouping)
         tables, rows = np.zeros((groups, int(self.columns.starts[-1]))), np.zeros(groups)
         for question, above, below, cells, of_rows in self._sources:
@@ -121,6 +136,67 @@ class LevelAnswers:
             tables += (cells.T @ summed.T).T
             rows += summed @ of_rows
         return tables * self.columns.spread(self.variance), rows * self.rows_variance
+
+    def differences(self, counts: Sequence[Counts]) -> tuple[Floats, Floats]:
+        """Answers minus predictions, [groups, cells], and noisy numbers of rows."""
+        tables, rows = self.of(counts)
+        return tables - rows[:, None] * self.predicted.of_groups(), rows
+
+    @cached_property
+    def rows(self) -> Floats:
+        """The groups' noisy numbers of rows, none below 0."""
+        return np.maximum(self.of(self.counts)[1], 0.0)
+
+    def sampling_of(self, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """One draw of what sampling adds to the differences, and of what would be taken for its variance.
+
+        Both are [groups, cells]. The variance comes from the drawn public rows, as that of the answers comes from the
+        public rows there are: a cell that these lack by chance is taken to be rare in both.
+        """
+        predicted, columns, effect = self.predicted, self.columns, self.effect
+        likely = self._smoothed(predicted.shares)
+        public: Floats = effect * generator.poisson(predicted.rows[:, None] * likely / effect).astype(np.float64)
+        total = columns.spread(columns.sums(public))
+        public = np.divide(public, total, out=likely.copy(), where=total > 0)
+        expected = self.rows[:, None] * likely[predicted.source]
+        private: Floats = effect * generator.poisson(expected / effect).astype(np.float64) - expected
+        private -= likely[predicted.source] * columns.spread(columns.sums(private))
+        moved = self.rows[:, None] * (public - likely)[predicted.source]
+        return private - moved, self.sampling_variance(public)
+
+    def sampling_variance(self, shares: Floats) -> Floats:
+        """The variance of differences by sampling, if the sources have these shares: effect n p (1 - p) (1 + n / m)."""
+        p = self._smoothed(shares)[self.predicted.source]
+        n, m = self.rows[:, None], self.predicted.rows_of_groups()[:, None]
+        return np.asarray(self.effect * n * p * (1 - p) * (1 + n / m))
+
+    @cached_property
+    def scale(self) -> Floats:
+        """The scale of the exponential tail of differences: of the noise, or of sampling, effect / log(1 + m / n).
+
+        If a rare cell has t rows in both samples together, all of them are private with the chance (n / (n + m))^t.
+        """
+        of_sampling = self.effect / np.log1p(self.predicted.rows_of_groups() / np.maximum(self.rows, 1.0))
+        return np.maximum(self.columns.spread(self.largest_scale), of_sampling[:, None])
+
+    @cached_property
+    def noise_variance(self) -> Floats:
+        """Of a difference's noise, as if the table and the number of rows had noise of their own."""
+        of_rows = self.predicted.of_groups() ** 2 * self.rows_variance[:, None]
+        return np.asarray(self.columns.spread(self.variance) + of_rows)
+
+    def statistics(self, differences: Floats, of_sampling: Floats) -> Floats:
+        """The statistic of every column and group, given the variance that sampling is taken to have."""
+        deviation = np.sqrt(self.noise_variance + of_sampling)
+        bend = deviation / np.maximum(self.scale, NO_SCALE * deviation)
+        scaled = np.abs(differences) / deviation
+        return self.columns.sums(np.where(scaled <= bend, scaled**2, bend * (2 * scaled - bend)))
+
+    def _smoothed(self, shares: Floats) -> Floats:
+        """The shares of each source with half a public row added to every cell: [sources, cells]."""
+        added = HALF_A_ROW / self.predicted.rows[:, None]
+        sizes = self.columns.spread(self.columns.sizes[None].astype(float))
+        return np.asarray((shares + added) / (1 + added * sizes))
 
 
 def side_by_side(noisy: Sequence[Sequence[Counts]]) -> list[Counts]:
@@ -205,71 +281,7 @@ def predictions(public: Public, levels: Sequence[Grouping]) -> list[Predictions]
     return found[1:]
 
 
-# ---------------------------------------------------------------------- draws of the null
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """The groups of a level, their numbers of rows, and what is predicted for the cells of their columns."""
-
-    answers: LevelAnswers
-    predicted: Predictions
-    rows: Floats  # noisy numbers, none below 0
-    effect: float  # of the design
-
-    @property
-    def columns(self) -> Columns:
-        return self.answers.columns
-
-    def differences(self, counts: Sequence[NDArray[np.int64]]) -> tuple[Floats, Floats]:
-        """Answers minus predictions, [groups, cells], and noisy numbers of rows, from the counts of all questions."""
-        tables, rows = self.answers.of(counts)
-        return tables - rows[:, None] * self.predicted.of_groups(), rows
-
-    def sampling_of(self, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """One draw of what sampling adds to the differences, and of what would be taken for its variance.
-
-        Both are [groups, cells]. The variance comes from the drawn public rows, as that of the answers comes from the
-        public rows there are: a cell that these lack by chance is taken to be rare in both.
-        """
-        predicted, columns, effect = self.predicted, self.columns, self.effect
-        likely = self._smoothed(predicted.shares)
-        public: Floats = effect * generator.poisson(predicted.rows[:, None] * likely / effect).astype(np.float64)
-        total = columns.spread(columns.sums(public))
-        public = np.divide(public, total, out=likely.copy(), where=total > 0)
-        expected = self.rows[:, None] * likely[predicted.source]
-        private: Floats = effect * generator.poisson(expected / effect).astype(np.float64) - expected
-        private -= likely[predicted.source] * columns.spread(columns.sums(private))
-        moved = self.rows[:, None] * (public - likely)[predicted.source]
-        return private - moved, self.sampling_variance(public)
-
-    def sampling_variance(self, shares: Floats) -> Floats:
-        """The variance of differences by sampling, if the sources have these shares: effect n p (1 - p) (1 + n / m)."""
-        p = self._smoothed(shares)[self.predicted.source]
-        n, m = self.rows[:, None], self.predicted.rows_of_groups()[:, None]
-        return np.asarray(self.effect * n * p * (1 - p) * (1 + n / m))
-
-    def scale(self) -> Floats:
-        """The scale of the exponential tail of differences: of the noise, or of sampling, effect / log(1 + m / n).
-
-        If a rare cell has t rows in both samples together, all of them are private with the chance (n / (n + m))^t.
-        """
-        of_sampling = self.effect / np.log1p(self.predicted.rows_of_groups() / np.maximum(self.rows, 1.0))
-        return np.maximum(self.columns.spread(self.answers.scale), of_sampling[:, None])
-
-    def noise_variance(self) -> Floats:
-        """Of a difference's noise, as if the table and the number of rows had noise of their own."""
-        of_rows = self.predicted.of_groups() ** 2 * self.answers.rows_variance[:, None]
-        return np.asarray(self.columns.spread(self.answers.variance) + of_rows)
-
-    def _smoothed(self, shares: Floats) -> Floats:
-        """The shares of each source with half a public row added to every cell: [sources, cells]."""
-        added = HALF_A_ROW / self.predicted.rows[:, None]
-        sizes = self.columns.spread(self.columns.sizes[None].astype(float))
-        return np.asarray((shares + added) / (1 + added * sizes))
-
-
-def noise_of(plan: Plan, generator: np.random.Generator) -> list[NDArray[np.int64]]:
+def noise_of(plan: Plan, generator: np.random.Generator) -> list[Counts]:
     """One draw of the noise of all questions, as `side_by_side` puts their counts."""
     return [
         question.law.simulated(float(question.scale), (len(plan.groupings[question.level]), question.cells), generator)

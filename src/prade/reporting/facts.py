@@ -116,7 +116,7 @@ def facts_of(
     masses = np.concatenate([mass_by_group(public.group, len(public.groups), *each, weights) for each in asked], axis=1)
     views = []
     for level in (None, *(k for k, grouping in enumerate(estimates.plan.groupings) if grouping.by)):
-        view = _whole(estimates) if level is None else _view(estimates, level)
+        view = _view(estimates, level)
         view.shares["public"] = (factors[None] if level is None else priors[level]) @ masses
         view.shares["estimate"] = _mean(rows[:, None] * finest, rows, view)
         view.shares.update({name: _mean(*each, view) for name, each in counts.items()})
@@ -142,30 +142,24 @@ def _mean(counts: Floats, rows: Floats, view: View) -> Floats:
     return np.minimum(np.divide(summed, total[:, None], out=np.zeros_like(summed), where=total[:, None] > 0), 1.0)
 
 
-def _whole(estimates: Estimates) -> View:
-    top = estimates.answers[0]
-    variance = top.variance.sum(axis=0, keepdims=True)
-    counts = [each.sum(axis=0, keepdims=True) for each in top.counts]
-    totals, total_variance = top.totals.sum(keepdims=True), top.total_variance.sum(keepdims=True)
-    answers = RawAnswers(top.parts, counts, variance, totals, total_variance)
-    number = np.zeros(len(estimates.totals), np.int64)
-    name = WHOLE if estimates.plan.levels[-1].by else ONE_TABLE
-    return View(name, (), [name], number, answers, *_rows_of(estimates, number, 1), {})
-
-
-def _view(estimates: Estimates, level: int) -> View:
-    grouping = estimates.plan.groupings[level]
-    number = estimates.plan.groupings[-1].above(grouping)
-    name, labels = estimates.plan.levels[level].name, grouping.labels(estimates.plan.schema)
-    rows = _rows_of(estimates, number, len(grouping))
-    return View(name, grouping.by, labels, number, estimates.answers[level], *rows, {})
-
-
-def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, Floats]:
-    """The numbers of rows of some groups that consist of the last level's, and their standard deviations."""
-    everybody, how = np.ones((len(number), 1)), (estimates.totals, number, groups, estimates.plan)
-    variance = variance_of_sums(estimates.errors_of_rows, everybody, *how)
-    return added_up(estimates.totals, number, groups), np.sqrt(variance[:, 0])
+def _view(estimates: Estimates, level: int | None) -> View:
+    """A level; None is the whole table, whose answers are the sums of those at the first level."""
+    plan = estimates.plan
+    if level is None:
+        top, grouping = estimates.answers[0], plan.groups.level(())
+        arrays = top.variance, top.totals, top.total_variance
+        variance, totals, total_variance = (each.sum(axis=0, keepdims=True) for each in arrays)
+        counts = [each.sum(axis=0, keepdims=True) for each in top.counts]
+        answers = RawAnswers(top.parts, counts, variance, totals, total_variance)
+        name = WHOLE if plan.levels[-1].by else ONE_TABLE
+        labels = [name]
+    else:
+        answers, grouping, name = estimates.answers[level], plan.groupings[level], plan.levels[level].name
+        labels = grouping.labels(plan.schema)
+    number, rows = plan.groupings[-1].above(grouping), estimates.totals
+    of_rows = variance_of_sums(estimates.errors_of_rows, np.ones((len(rows), 1)), rows, number, len(labels), plan)
+    total = added_up(rows, number, len(labels))
+    return View(name, grouping.by, labels, number, answers, total, np.sqrt(of_rows[:, 0]), {})
 
 
 def public_factors(estimates: Estimates) -> list[Floats]:

@@ -70,8 +70,6 @@ def data_of(
     *,
     copied: float | None = None,
     seed: int | None = None,
-    largest_pair: int = LARGEST_PAIR,
-    most_numbers: int = MOST_NUMBERS,
     execution: Execution = Execution(),
 ) -> dict[str, Any]:
     """Everything that the page shows; `copied` and `seed` are what the file of synthetic rows states."""
@@ -84,7 +82,6 @@ def data_of(
     diagnosis = diagnosed(plan, release.noisy, estimates.public.observed, threads=execution.threads)
     use, careful = use_and_care(_situation(estimates, facts, precisions, copied, diagnosis))
     views = [_view(estimates, facts, precision) for precision in precisions]
-    pairs = pairs_of(estimates, facts, largest=largest_pair, most_numbers=most_numbers, execution=execution)
     return {
         "headline": statements.headline_of(release, rows),
         "tiles": statements.tiles_of(release, rows),
@@ -95,14 +92,14 @@ def data_of(
         "columns": _columns(estimates, precisions[-1]),
         "views": views,
         "noun": "people" if plan.unit.max_rows == 1 else "rows",
-        "pairs": pairs,
-        "largestPair": largest_pair,
+        "pairs": pairs_of(estimates, facts, execution),
+        "largestPair": LARGEST_PAIR,
         "map": None if shapes is None else _map(estimates, facts, shapes),
         "budget": statements.budget_of(plan),
         "promise": statements.promise_of(release, copied),
         "provenance": statements.provenance_of(estimates, seed, rows),
         "methodology": statements.methodology_of(estimates, rows, seed),
-        "truth": truth and truth_data(estimates, truth, execution),
+        "truth": truth and truth_data(estimates, truth, execution.threads),
     }
 
 
@@ -202,20 +199,11 @@ def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]
     return {**shown, "view": view, "without": len(facts.views[view]) - len(shapes.paths)}
 
 
-def pairs_of(
-    estimates: Estimates,
-    facts: Facts,
-    *,
-    largest: int = LARGEST_PAIR,
-    most_numbers: int = MOST_NUMBERS,
-    execution: Execution = Execution(),
-) -> list[dict[str, Any]]:
-    """Two-way tables: all pairs of columns for the whole table, measured pairs for the groups of a level.
-
-    A pair that a view lacks is not known for its groups.
-    """
-    schema, room, views = estimates.plan.schema, most_numbers, []
-    pairs = [Marginal.of(schema, two) for two in combinations(schema.coded, 2) if schema.domain_size(two) <= largest]
+def pairs_of(estimates: Estimates, facts: Facts, execution: Execution) -> list[dict[str, Any]]:
+    """Two-way tables: all pairs of columns for the whole table, measured pairs for the groups of a level."""
+    schema, room, views = estimates.plan.schema, MOST_NUMBERS, []
+    small = [two for two in combinations(schema.coded, 2) if schema.domain_size(two) <= LARGEST_PAIR]
+    pairs = [Marginal.of(schema, two) for two in small]
     for number, view in enumerate(facts.views):
         shown = []
         for pair in pairs:

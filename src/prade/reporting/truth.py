@@ -39,9 +39,9 @@ from prade.data.read.tables import read_table, table_columns
 from prade.release.derived_files import kept_rows
 from prade.reporting.html import packed
 from prade.scoring.distances import Pair, distances_of, pair_errors
-from prade.scoring.evaluation import WORST, PublicScore, public_errors, ratio_in_words, worst_places
+from prade.scoring.evaluation import WORST, Evaluation, PublicScore
 from prade.scoring.metrics.measures import all_metrics, plain
-from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
+from prade.scoring.score import score
 from prade.scoring.sides import Side
 
 if TYPE_CHECKING:
@@ -50,19 +50,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
-    """How the last level's groups compare with the truth: the score, and the two series of the paper's figure."""
+class Truth(Evaluation):
+    """How the last level's groups compare with the truth, and the rows that were compared."""
 
-    score: Score
     public: PublicScore
-    true: Side  # the true rows that are in a group
-    group: Ints  # the group of each
+    rows: tuple[Coded, Ints]  # the true rows that are in a group, and the group of each
     drawn: tuple[Coded, Ints]  # the synthetic rows, and the group of each
-
-    @property
-    def rows(self) -> tuple[Coded, Ints]:
-        """The true rows in codes, and the group of each."""
-        return self.true.coded, self.group
 
 
 def coded_rows(plan: Plan, table: Any) -> tuple[Coded, Ints]:
@@ -95,53 +88,44 @@ def truth_of(
     estimates: Estimates, truth: Any, synthetic: Coded, group: Ints, *, execution: Execution = Execution()
 ) -> Truth:
     """Compare the synthetic rows and the public baseline with true rows."""
-    plan = estimates.plan
+    plan, public = estimates.plan, estimates.public.observed
     true, number = true_rows(plan, truth)
-    coded = true.coded
     if not (number >= 0).any():
         raise DataError("no row of the truth is in a group of the release; give the table that was measured")
-    pairs = chosen_pairs(plan.schema.coded, CONTEST_PAIRS, CONTEST_SEED)
-    by = plan.groupings[-1].by
-    scored = score((coded, number), (synthetic, group), plan.schema, by, groups=plan.groups, pairs=pairs)
-    public = estimates.public.observed
-    baseline = public_errors((coded, number), public, plan.groupings[-1], pairs, threads=execution.threads)
-    execution.tell("comparing with the truth", 1, 1)
+    scored = score((true.coded, number), (synthetic, group), plan.schema, plan.groupings[-1].by, groups=plan.groups)
+    baseline = PublicScore.of(scored, (true.coded, number), public, execution.threads)
+    execution.tell("comparing with the truth", 1, 2)
     inside = np.flatnonzero(number >= 0)
-    public_score = PublicScore(baseline, scored.detail.mean(axis=1))
-    return Truth(scored, public_score, true.take(inside), number[inside], (synthetic, group))
+    true, drawn = true.take(inside), Side.of(plan.schema, kept_rows(estimates.release))
+    numbers = {name: estimates.public.numbers[name][: len(public)] for name in true.numbers}
+    metrics = all_metrics(true, drawn, Side(public.prior, numbers))
+    execution.tell("comparing with the truth", 2, 2)
+    return Truth(scored, baseline, metrics, (true.coded, number[inside]), (synthetic, group))
 
 
-def truth_data(estimates: Estimates, truth: Truth, execution: Execution = Execution()) -> dict[str, Any]:
+def truth_data(estimates: Estimates, truth: Truth, threads: int = 1) -> dict[str, Any]:
     """The page's entry "truth"."""
-    schema = estimates.plan.schema
+    schema, scored, compared = estimates.plan.schema, truth.score, truth.public
     pairs = tuple(combinations_with_replacement(schema.coded, 2))
-    heat = _heat(estimates, truth, pairs, execution.threads)
-    execution.tell("metrics", 1, 2)
-    public = estimates.public.observed
-    numbers = {name: estimates.public.numbers[name][: len(public)] for name in truth.true.numbers}
-    synthetic = Side.of(schema, kept_rows(estimates.release))
-    metrics = all_metrics(truth.true, synthetic, Side(public.prior, numbers))
-    execution.tell("metrics", 2, 2)
+    heat = _heat(estimates, truth, pairs, threads)
     labels = estimates.plan.groupings[-1].labels(schema)
     last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
-    compared = truth.public
     return {
-        "score": truth.score.mean,
-        "nist": truth.score.nist,
-        "pairs": len(truth.score.pair_names),
+        "score": scored.mean,
+        "nist": scored.nist,
+        "pairs": len(scored.pair_names),
         "synthetic": compared.synthetic_error,
         "prior": compared.error,
         "ratio": compared.ratio,
         "priorError": plain(compared.groups),
         "syntheticError": plain(np.where(compared.known, compared.synthetic, np.nan)),
-        "sentence": ratio_in_words(compared.ratio),
+        "sentence": compared.sentence,
         "worst_pairs": _worst_pairs(pairs, heat),
         "worst_places": [
-            {**place, "label": labels[place["group"]], "view": last_view}
-            for place in worst_places(truth.score, compared.groups)
+            {**place, "label": labels[place["group"]], "view": last_view} for place in truth.worst_places()
         ],
         "heat": {name: packed(_matrix(each, len(schema.coded))) for name, each in heat.items()},
-        "metrics": metrics,
+        "metrics": truth.metrics,
     }
 
 

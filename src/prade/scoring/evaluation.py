@@ -114,6 +114,12 @@ class PublicScore:
     detail: Floats  # NaN for a group without true rows
     synthetic: Floats
 
+    @classmethod
+    def of(cls, scored: Score, truth: tuple[Coded, Ints], public: Public, threads: int) -> PublicScore:
+        """The distances of the pairs and groups of a score of the same true rows."""
+        detail = public_errors(truth, public, scored.grouping, scored.pair_names, threads=threads)
+        return cls(detail, np.asarray(scored.detail.mean(axis=1)))
+
     @property
     def groups(self) -> Floats:
         return np.asarray(self.detail.mean(axis=1))
@@ -139,8 +145,14 @@ class PublicScore:
     def known(self) -> Flags:
         return np.asarray(np.isfinite(self.groups))
 
+    @property
+    def sentence(self) -> str:
+        if self.ratio is None:
+            return "The public table has no error to compare with."
+        return f"The synthetic rows have {100 * self.ratio:.0f} % of the public table's error."
+
     def __str__(self) -> str:
-        return f"public table: mean distance {self.error:.4f} of 2\n{ratio_in_words(self.ratio)}"
+        return f"public table: mean distance {self.error:.4f} of 2\n{self.sentence}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +175,23 @@ class Evaluation:
         return list(pairs.values())[:WORST]
 
     def worst_places(self) -> list[dict[str, Any]]:
-        """The groups with the largest scores, the worst first."""
-        return worst_places(self.score, None if self.public is None else self.public.groups)
+        """The groups with the largest scores, the worst first; of equal scores, the one with the larger distance."""
+        scored, public = self.score, None if self.public is None else self.public.groups
+        distances, why, labels = scored.detail.mean(axis=1), scored.why, scored.grouping.labels()
+        order = np.lexsort((-distances, -scored.groups)).tolist()
+        return [
+            {
+                "label": labels[g],
+                "group": g,
+                "score": float(scored.groups[g]),
+                "distance": float(distances[g]),
+                "public": None if public is None or not np.isfinite(public[g]) else float(public[g]),
+                "why": why[g],
+                "true_rows": int(scored.true_rows[g]),
+                "synthetic_rows": int(scored.synthetic_rows[g]),
+            }
+            for g in [g for g in order if why[g] != "empty"][:WORST]
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the distances of each group and pair, ready for JSON."""
@@ -183,12 +210,11 @@ def evaluate(
     pairs: Pairs = CONTEST_PAIRS,
     seed: int = CONTEST_SEED,
     public: Any = None,
-    weight: str | None = None,
     choices: Choices | None = USUAL,
 ) -> Evaluation:
     """Score synthetic rows as `prade.score` does, and compute the metrics, unless `choices` is None.
 
-    `public` is the public table or its files, with its column of weights, for the public baseline.
+    `public` is the public table or its files, for the public baseline.
     """
     scored = score(truth, synthetic, schema, by, groups=groups, pairs=pairs, seed=seed)
     if public is None and choices is None:
@@ -203,36 +229,10 @@ def evaluate(
     true = Side.of(schema, rows).only(columns)
     baseline = other = metrics = None
     if public is not None:
-        public_rows = PublicTable.of(public, weight).rows(schema, listed)
-        detail = public_errors((true.coded, number), public_rows, level, scored.pair_names, threads=cores())
-        baseline = PublicScore(detail, np.asarray(scored.detail.mean(axis=1)))
+        public_rows = PublicTable.of(public).rows(schema, listed)
+        baseline = PublicScore.of(scored, (true.coded, number), public_rows, cores())
         other = Side(public_rows.prior, public_rows.numbers).only(columns)
     if choices is not None:
         drawn = Side.of(schema, synthetic).only(columns)
         metrics = all_metrics(true.take(np.flatnonzero(number >= 0)), drawn, other, choices)
     return Evaluation(scored, baseline, metrics)
-
-
-def worst_places(scored: Score, public: Floats | None) -> list[dict[str, Any]]:
-    """The groups with the largest scores, the worst first; of equal scores, the one with the larger distance."""
-    distances, why, labels = scored.detail.mean(axis=1), scored.why, scored.grouping.labels()
-    order = np.lexsort((-distances, -scored.groups)).tolist()
-    return [
-        {
-            "label": labels[g],
-            "group": g,
-            "score": float(scored.groups[g]),
-            "distance": float(distances[g]),
-            "public": None if public is None or not np.isfinite(public[g]) else float(public[g]),
-            "why": why[g],
-            "true_rows": int(scored.true_rows[g]),
-            "synthetic_rows": int(scored.synthetic_rows[g]),
-        }
-        for g in [g for g in order if why[g] != "empty"][:WORST]
-    ]
-
-
-def ratio_in_words(ratio: float | None) -> str:
-    if ratio is None:
-        return "The public table has no error to compare with."
-    return f"The synthetic rows have {100 * ratio:.0f} % of the public table's error."

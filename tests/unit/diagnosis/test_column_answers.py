@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Ask, Level, Workload
-from prade.diagnosis.null import LevelAnswers, side_by_side
+from prade.diagnosis.null import LevelAnswers, Predictions, side_by_side
 from worlds.plans import plan_of
 from worlds.releases import answered
 from worlds.survey import SCHEMA, THREE_PLACES
@@ -31,9 +31,10 @@ def counts(seed=0):
 def test_a_column_is_the_most_precise_mean_of_all_its_tables():
     noisy = counts()
     state, total, pairs, _ = noisy
-    answers = LevelAnswers(PLAN, PLAN.groupings[0], 0)
+    predicted = Predictions(np.zeros(2, int), np.zeros((1, sum(SCHEMA.shape(SCHEMA.coded)))), np.ones(1))
+    answers = LevelAnswers(PLAN, PLAN.groupings[0], 0, predicted, side_by_side(noisy), 1.0)
     assert answers.columns.names == ("AGE", "SEX", "WORK")
-    found, rows = answers.of(side_by_side(noisy))
+    found, rows = answers.of(answers.counts)
     of_state, of_total, of_pairs, of_age = (question.variance for question in PLAN.questions)
     sex, with_work = pairs[0], pairs[1].reshape(3, 2, 3).sum(axis=2)
     sums = [state[0][0], sex[:2].sum(axis=0), with_work[:2].sum(axis=0)]  # the first two places are state 1's

@@ -182,7 +182,7 @@ def pair_in(data, view, *pair):
     return {**series, "basis": kept["basis"][number]}
 
 
-def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates):
+def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates, monkeypatch):
     """WORK x AGE was measured by place; a pair that was not has no table under the name of a place."""
     data = data_of(estimates, facts)
     assert [entry["index"] for entry in data["pairs"]] == [[[0, 1], [0, 2], [1, 2]], [[0, 2]], [[0, 2]]]
@@ -197,9 +197,10 @@ def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates):
     counts = facts.views[2].noisy_shares(PAIR[0]).reshape(3, 4, 4).transpose(0, 2, 1).reshape(3, 16)
     np.testing.assert_allclose(pair_in(data, 2, 0, 2)["noisy"], np.clip(counts, 0, 1), atol=1e-4)
     assert np.isnan(pair_in(data, 0, 0, 1)["noisy"]).all()
-    cut = data_of(estimates, facts, most_numbers=100)
-    assert pair_in(cut, 2, 0, 2) is None
-    assert data_of(estimates, facts, largest_pair=10)["pairs"][0]["index"] == [[0, 1], [1, 2]]
+    monkeypatch.setattr("prade.reporting.page_data.MOST_NUMBERS", 100)
+    assert pair_in(data_of(estimates, facts), 2, 0, 2) is None
+    monkeypatch.setattr("prade.reporting.page_data.LARGEST_PAIR", 10)
+    assert data_of(estimates, facts)["pairs"][0]["index"] == [[0, 1], [1, 2]]
 
 
 # ---------------------------------------------------------------- the truth
