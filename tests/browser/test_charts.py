@@ -40,10 +40,7 @@ def written(tmp_path_factory):
     given = {"charts.html.j2": TEMPLATE, "try.js": SCRIPT}
     usual = html.text
     rng = np.random.default_rng(3)
-    arrays = {
-        "u16": packed(rng.random((3, 4))),
-        "i32": packed([[-1.5, np.nan], [2.25, 1e6]], unit=1000, type="i32"),
-    }
+    arrays = {"u16": packed(rng.random((3, 4))), "i32": packed([[-1.5, np.nan], [2.25, 1e6]], unit=1000, type="i32")}
     rows = [
         {"x": HOSTILE, "a": 3.25, "b": 30},
         {"x": 'say "a, b"', "a": None, "b": 10},

@@ -152,11 +152,7 @@ def test_a_places_shares_are_those_of_the_data(page, data):
     found, rows = data["places"][2], table(page, "shares")
     of_budget = data["budgets"][4]["tables"][2]
     assert [row[0] for row in rows] == data["columns"][INCOME]["labels"]
-    kinds = [
-        found["truth"],
-        found["public"],
-        *(of_budget[key] for key in ("noisy", "estimate", "sd", "synthetic")),
-    ]
+    kinds = [found["truth"], found["public"], *(of_budget[key] for key in ("noisy", "estimate", "sd", "synthetic"))]
     for place, values in enumerate(kinds):
         numbers = [float(row[place + 1].replace("\u2212", "-")) for row in rows]
         assert numbers == pytest.approx(values[start:stop], rel=1e-3)

@@ -10,16 +10,7 @@ import pytest
 from prade.reporting.html import unpacked
 from prade.reporting.report import report
 from worlds import whole_releases
-from worlds.page_checks import (
-    CUT,
-    OUTSIDE,
-    accessibility,
-    drawn,
-    mode,
-    seconds_to_open,
-    silent,
-    until,
-)
+from worlds.page_checks import CUT, OUTSIDE, accessibility, drawn, mode, seconds_to_open, silent, until
 
 BANNER = "This page is NOT private and must not be published."
 MINUS, NONE, TIMES = "\u2212", "\u2013", "\u00d7"

@@ -185,10 +185,7 @@ def persons(name: str, most: int = 1) -> Question:
 
 
 def check_law(
-    types: dict[str, str],
-    opened: Callable[[tuple[int, ...]], Any],
-    unnamed: str = "",
-    few: Sequence[str] = (),
+    types: dict[str, str], opened: Callable[[tuple[int, ...]], Any], unnamed: str = "", few: Sequence[str] = ()
 ) -> None:
     """The outcomes of all questions, for the same rows in several tables, are those of the whole table.
 

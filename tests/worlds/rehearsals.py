@@ -127,11 +127,7 @@ def budget(rng, given: list[dict], epsilon: str, column_prior, pair_prior) -> di
         "tables": [],
         "table_count": 2 * len(measured) + 1,
         "not_measured": [column["name"] for column in given if column["name"] not in measured],
-        "risk": {
-            "groups": 36 * left / 10,
-            "of": 36,
-            "bias": 5,
-        },
+        "risk": {"groups": 36 * left / 10, "of": 36, "bias": 5},
         "too_small": {"groups": small, "of": 36},
         "column_errors": (column_prior * np.clip(left + rng.normal(0, 0.08, len(given)), 0.05, 1.1)).tolist(),
         "pair_errors": listed(pair_errors),

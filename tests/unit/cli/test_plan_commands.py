@@ -67,8 +67,7 @@ def test_the_json_and_the_page_have_all_of_it(several):
 
 
 @pytest.mark.parametrize(
-    ("budget", "kind"),
-    [(["--rho", "0.1,1"], "zcdp"), (["--epsilon", "0.1,1", "--delta", "1e-9"], "approx")],
+    ("budget", "kind"), [(["--rho", "0.1,1"], "zcdp"), (["--epsilon", "0.1,1", "--delta", "1e-9"], "approx")]
 )
 def test_several_rhos_and_several_epsilons_with_one_delta(files, tmp_path, budget, kind):
     given = planning(files, *budget, "-o", tmp_path / "plan.toml", "--page", tmp_path / "look.html")

@@ -140,12 +140,7 @@ def test_types_that_do_not_fit_are_refused_by_type_alone():
         codes_of(Column("X", "numeric", edges=(0.0,), dates=True), np.array([20200101]))
 
 
-FRAMES = {
-    "pandas": pd.DataFrame,
-    "polars": pl.DataFrame,
-    "pyarrow": pa.table,
-    "dict": dict,
-}
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table, "dict": dict}
 
 
 PLACED = Schema([Column("PLACE", "group"), Column("C", "categorical", values=("a", "b")), AGES])

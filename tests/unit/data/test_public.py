@@ -12,14 +12,7 @@ from prade.data.public.table import PublicTable
 from prade.data.read.files import write_with_header
 from worlds.survey import SEX, STATE
 
-SCHEMA = Schema(
-    [
-        STATE,
-        Column("PUMA", "group"),
-        Column("AGE", "numeric", edges=[18, 65]),
-        SEX,
-    ]
-)
+SCHEMA = Schema([STATE, Column("PUMA", "group"), Column("AGE", "numeric", edges=[18, 65]), SEX])
 TABLE = {
     "STATE": [17, 17, 39, 39, 39],
     "PUMA": ["a", "b", "a", "a", "c"],

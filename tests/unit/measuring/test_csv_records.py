@@ -89,10 +89,7 @@ def bytes_everywhere(delimiter):
     return b"\n".join([delimiter.join(NAMES).encode(), *lines, b""])
 
 
-@pytest.mark.parametrize(
-    ("encoding", "delimiter"),
-    [("utf-8", ","), ("latin-1", "\t"), ("shift_jis", ";")],
-)
+@pytest.mark.parametrize(("encoding", "delimiter"), [("utf-8", ","), ("latin-1", "\t"), ("shift_jis", ";")])
 def test_every_byte_in_every_position_is_one_record(encoding, delimiter, tmp_path):
     content = bytes_everywhere(delimiter)
     (tmp_path / "rows.csv").write_bytes(content)

@@ -229,13 +229,7 @@ def test_a_failure_is_on_record_and_the_amount_stays_spent(ledger: Ledger) -> No
 
 @pytest.mark.parametrize(
     ("stage", "kind"),
-    [
-        ("read", "DataError"),
-        (None, "DataError"),
-        ("count", ""),
-        ("count", "DataError: p17"),
-        ("count", 17),
-    ],
+    [("read", "DataError"), (None, "DataError"), ("count", ""), ("count", "DataError: p17"), ("count", 17)],
 )
 def test_a_failure_is_a_stage_and_the_name_of_a_class(ledger: Ledger, stage: Any, kind: Any) -> None:
     """Never an error's text; not even the refusal says it."""

@@ -20,13 +20,7 @@ from prade.reporting.report import report
 from worlds.releases import write_folder, write_rows
 from worlds.survey import PLACE, SEX
 
-SCHEMA = Schema(
-    [
-        PLACE,
-        Column("AGE", "numeric", edges=[18, 65]),
-        SEX,
-    ]
-)
+SCHEMA = Schema([PLACE, Column("AGE", "numeric", edges=[18, 65]), SEX])
 FILES = (*KEPT_ESTIMATES.files, KEPT_ESTIMATES.name, *KEPT_ROWS.files, KEPT_ROWS.name)
 FLIPS = 100  # bits of each file
 

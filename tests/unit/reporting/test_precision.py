@@ -14,9 +14,7 @@ def precision(totals, total_sd, sd, shares):
     totals, groups = np.array(totals), len(totals)
     series = {"estimate": np.array(shares)}
     labels = [f"group {g}" for g in range(groups)]
-    view = View(
-        *("PLACE", ("PLACE",), labels, np.arange(groups), None, totals, np.array(total_sd), series),
-    )
+    view = View(*("PLACE", ("PLACE",), labels, np.arange(groups), None, totals, np.array(total_sd), series))
     return Precision(view, (0, 2, 5), np.array(sd))
 
 

@@ -16,9 +16,7 @@ from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.tuning.candidates import Candidates, Choice, with_least_noise
-from prade.tuning.gain import (
-    predicted_rest,
-)
+from prade.tuning.gain import predicted_rest
 from prade.tuning.rehearse import Rehearsal
 from worlds.plans import plan_of
 

@@ -7,11 +7,7 @@ import pytest
 
 from prade import Schema
 from prade.data.public.joint import Coded, Information
-from prade.tuning.mutual_information import (
-    cliques,
-    independent_columns,
-    strongest_pairs,
-)
+from prade.tuning.mutual_information import cliques, independent_columns, strongest_pairs
 
 
 def known(names: str, edges: dict[str, float], entropy: float = 2.0) -> Information:
