@@ -1,14 +1,11 @@
-"""What both pages are made of, in a real browser: charts, packed numbers, addresses and sortable tables."""
+"""What both pages are made of, in a real browser: charts and sortable tables."""
 
-import json
 import struct
 import xml.etree.ElementTree as ET
 
-import numpy as np
 import pytest
 
 from prade.reporting import html
-from prade.reporting.html import packed
 from worlds.page_checks import accessibility, arrived, downloads, mode, silent, until
 
 MINUS, NONE = "\u2212", "\u2013"
@@ -36,11 +33,9 @@ address.sections();
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A page with one chart, one hidden chart, one table and packed numbers."""
+    """A page with one chart, one hidden chart and one table."""
     given = {"charts.html.j2": TEMPLATE, "try.js": SCRIPT}
     usual = html.text
-    rng = np.random.default_rng(3)
-    arrays = {"u16": packed(rng.random((3, 4))), "i32": packed([[-1.5, np.nan], [2.25, 1e6]], unit=1000, type="i32")}
     rows = [
         {"x": HOSTILE, "a": 3.25, "b": 30},
         {"x": 'say "a, b"', "a": None, "b": 10},
@@ -48,28 +43,18 @@ def written(tmp_path_factory):
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(html, "text", lambda name: given.get(name) or usual(name))
-        page = html.page("charts.html.j2", {"rows": rows, "name": HOSTILE, "arrays": arrays}, scripts=["try.js"])
+        page = html.page("charts.html.j2", {"rows": rows, "name": HOSTILE}, scripts=["try.js"])
     path = tmp_path_factory.mktemp("charts") / "charts.html"
     path.write_text(page, encoding="utf-8")
-    return path, arrays
+    return path
 
 
 @pytest.fixture
 def page(chromium, written):
-    found = chromium.page(written[0], 1000, 800)
+    found = chromium.page(written, 1000, 800)
     until(found, "CHARTS.get($('one')).drawn")
     yield found
     silent(found)
-
-
-def test_arrays_are_unpacked_as_python_unpacks_them(page, written):
-    from prade.reporting.html import unpacked
-
-    for kind, entry in written[1].items():
-        read = f"unpackRows(D.arrays.{kind}).then(rows => rows.map(row => [...row].map(v => isNaN(v) ? null : v)))"
-        expected = unpacked(entry)
-        found = np.array(page.run(read), dtype=float)
-        assert np.array_equal(found, expected, equal_nan=True), kind
 
 
 def test_a_chart_has_a_name_a_picture_and_a_table(page):
@@ -139,18 +124,6 @@ def test_a_tip_tells_what_the_pointer_is_at(page):
     assert page.texts("#tip > *")[:2] == [HOSTILE, HOSTILE]
     page.send("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
     until(page, "$('tip').hidden")
-
-
-def test_the_address_keeps_what_is_shown_and_where(chromium, written, page):
-    page.run(f"address.keep({{ column: {json.dumps(HOSTILE)}, place: 'A & B', gone: 'x' }})")
-    page.run("address.keep({ gone: null })")
-    page.click("nav a")
-    assert page.run("address.read()") == {"column": HOSTILE, "place": "A & B", "at": "second"}
-    assert page.run("document.activeElement.id") == "second"
-    page.run("window.asked = []; address.changed((asked) => window.asked.push(asked.column))")
-    page.run("location.hash = '#column=AGE'")
-    until(page, "window.asked.length === 1")
-    assert page.run("window.asked") == ["AGE"]
 
 
 def test_tables_sort_numbers_and_keep_what_is_missing_last(page):

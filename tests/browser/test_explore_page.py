@@ -61,9 +61,6 @@ def table(page, chart: str) -> list[list[str]]:
     )
 
 
-# ---------------------------------------------------------------- opening
-
-
 def test_opens_with_the_answer_on_top(page, data):
     assert page.run("document.title") == "What does epsilon buy? census-like survey"
     assert page.texts("h1") == ["What does epsilon buy?"]
@@ -92,9 +89,6 @@ def test_hostile_names_are_texts(chromium, tmp_path):
     assert page.run("address.read().column") == HOSTILE
     assert accessibility(page) == []
     silent(page)
-
-
-# ---------------------------------------------------------------- the budget
 
 
 def shown_budget(page) -> dict:
@@ -137,9 +131,6 @@ def test_the_slider_moves_by_keys_a_row_chooses_and_everything_follows(page, dat
     assert page.texts("#live") == ["Chosen: epsilon = 0.1"]
 
 
-# ---------------------------------------------------------------- a place
-
-
 def test_a_places_shares_are_those_of_the_data(page, data):
     page.choose("#where", "2")
     assert page.texts("#live") == ["Shown: PLACE 3"]
@@ -157,9 +148,6 @@ def test_a_places_shares_are_those_of_the_data(page, data):
         numbers = [float(row[place + 1].replace("\u2212", "-")) for row in rows]
         assert numbers == pytest.approx(values[start:stop], rel=1e-3)
     assert page.run("document.querySelectorAll('#shares .mark-symbol.role-mark path').length") == 4 * len(rows)
-
-
-# ---------------------------------------------------------------- errors
 
 
 def test_columns_and_pairs_are_listed_worst_first_and_sort(page, data):
@@ -184,9 +172,6 @@ def test_columns_and_pairs_are_listed_worst_first_and_sort(page, data):
     assert measured["Age AGE"] == "STATE, PLACE"
 
 
-# ---------------------------------------------------------------- running it
-
-
 def test_plans_are_saved_and_commands_copied(page, data, tmp_path):
     downloads(page, tmp_path)
     for place in (0, 4):
@@ -200,9 +185,6 @@ def test_plans_are_saved_and_commands_copied(page, data, tmp_path):
     assert page.run("getSelection().toString().trim()") == data["budgets"][4]["command"]
     page.click("#run summary")
     assert page.texts("#plan") == [data["budgets"][4]["plan"].strip()]
-
-
-# ---------------------------------------------------------------- any data
 
 
 def test_another_kind_of_budget_a_fraction_a_loss_and_nothing_measured(chromium, data, tmp_path):
@@ -229,9 +211,6 @@ def test_another_kind_of_budget_a_fraction_a_loss_and_nothing_measured(chromium,
     assert page.texts("#tiles .title")[1] == "Better than the public table"
     assert "epsilon" not in page.run("document.body.innerText").lower().split("rehearsed")[0]
     silent(page)
-
-
-# ---------------------------------------------------------------- phones, keyboards, dark, paper
 
 
 @pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])

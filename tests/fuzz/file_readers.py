@@ -36,8 +36,6 @@ from prade.reporting.outlines import outlines
 from prade.reporting.statements import budget_of, promise_of
 from worlds.releases import write_manifest
 
-# ---------------------------------------------------------------------- readers of documents
-
 Mutate = Callable[[random.Random], bytes]
 
 
@@ -106,9 +104,6 @@ def geojson(world: World) -> Reader:
     return _file(world, "GeoJSON", "a.geojson", mutate, lambda path: outlines(path, world.plan.groupings))
 
 
-# ---------------------------------------------------------------------- readers of a release
-
-
 def release(world: World) -> Reader:
     """The folder, its files changed by bytes as a disk would, or by structure with the seals made to fit."""
     place = world.folder / "release"
@@ -169,9 +164,6 @@ def estimates(world: World) -> Reader:
         return kept_estimates(own).answer("AGE >= 65 and SEX == 2", by="STATE")
 
     return Reader("estimates", mutate, read)
-
-
-# ---------------------------------------------------------------------- readers of tables
 
 
 def _table_seeds(table: pa.Table) -> dict[str, list[bytes]]:

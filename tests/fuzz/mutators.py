@@ -36,9 +36,6 @@ def bytes_of(seeds: Sequence[bytes], rng: random.Random) -> bytes:
     return bytes(data)
 
 
-# ---------------------------------------------------------------------- trees
-
-
 def value(rng: random.Random) -> Any:
     """A value that a reader may not expect where it comes."""
     deep: Any = 1
@@ -95,9 +92,6 @@ def toml_of(trees: Sequence[Any], rng: random.Random) -> bytes:
             return tomli_w.dumps(tree(rng.choice(trees), rng)).encode()
         except (TypeError, ValueError, AttributeError, RecursionError):
             continue
-
-
-# ---------------------------------------------------------------------- tables
 
 
 def parquet_of(tables: Sequence[pa.Table], rng: random.Random) -> bytes:
@@ -157,9 +151,6 @@ def _odd_column(rows: int, rng: random.Random) -> pa.Array:
     if kind == pa.date32():
         return pa.array([cells] * rows, pa.int32()).cast(kind)
     return pa.array([cells] * rows, kind)
-
-
-# ---------------------------------------------------------------------- texts
 
 
 def text_of(tokens: Sequence[str], rng: random.Random, most: int = 12, seeds: Sequence[str] = ()) -> str:

@@ -32,8 +32,6 @@ class Reader:
     read: Callable[[Any], object]
 
 
-# ---------------------------------------------------------------------- what is valid
-
 SCHEMA = Schema(
     [
         Column("STATE", "group", values=(1, 2)),

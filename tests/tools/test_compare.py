@@ -250,13 +250,3 @@ def test_stamps_follow_what_decides_a_result_and_nothing_else(monkeypatch):
             assert (file, *changed()) == (file, *both)
     entrants._hash.cache_clear()
     assert changed() == (False, False)
-
-
-def test_prade_s_results_depend_on_all_rooms_but_those_that_show_them_and_other_methods(monkeypatch):
-    assert all(jobs.sources(room) for room in (jobs.ALGORITHM_2, *jobs.ONLY_SHOW, "data", "scoring"))
-    before, plain = jobs.code(), Path.read_bytes
-    used = "measuring/run.py", "core/numbers.py", "tuning/tune.py", "prade/synthesizer.py"
-    for file in (*used, "cli/main.py", "reporting/report.py", "baselines/algorithm_2.py"):
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "read_bytes", lambda each, file=file: plain(each) + b"#" * each.match(file))
-            assert (jobs.code.__wrapped__() != before) == (file in used), file

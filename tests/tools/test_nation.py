@@ -4,7 +4,6 @@ import sys
 
 import pytest
 
-from common import DATA
 from costs_on_paper import Size, exponents, on_paper
 from used import measured
 
@@ -49,28 +48,3 @@ def test_exponents_are_found_and_carry_to_other_sizes():
     assert found == pytest.approx({"groups": 1.0, "rows": 0.8, "parts": 1.4})
     nation = Size(240_000, 3_400_000, 36)
     assert on_paper(used_by(base), 2.0, found, base, nation) == pytest.approx(used_by(nation))
-
-
-@pytest.fixture
-def in_a_folder(tmp_path, monkeypatch):
-    if not (DATA / "acs2024_il_oh.parquet").exists():
-        pytest.skip("the ACS 2024 files are not in ../shared/data")
-    for module in ("nation", "invented_nation", "jobs"):
-        monkeypatch.setattr(f"{module}.OUT", tmp_path)
-    return tmp_path
-
-
-def test_an_invented_nation_has_private_and_public_halves(in_a_folder):
-    from invented_nation import nation
-    from prade import Schema
-    from prade.data.read.tables import read_table
-
-    files = nation(16, 8_000, 4)
-    public, private = (read_table(file) for file in (files.public, files.private))
-    assert abs(public.num_rows + private.num_rows - 8_000) < 10
-    listed = read_table(files.places)
-    assert listed.num_rows == 8
-    states = [set(table["STATE"].to_pylist()) for table in (public, private)]
-    assert not states[0] & states[1]
-    assert set(private["PLACE"].to_pylist()) == set(read_table(files.places, guess=False)["PLACE"].to_pylist())
-    assert len(Schema.load(files.schema).coded) == 36

@@ -35,9 +35,6 @@ def table_of(rows, epsilon, unit=None) -> Table:
     return Table(pa.table(rows), SCHEMA, unit or Unit(1), epsilon)
 
 
-# ---------------------------------------------------------------------- scores
-
-
 def tables(cells: int, most: int):
     """Every table of up to `most` rows, as counts of its cells."""
     for rows in range(most + 1):
@@ -87,8 +84,6 @@ def test_choices_and_answers_have_noise_for_all_rows_of_a_person(unit, rows, mon
         table.answer(LOW[2], Fraction(1, 8))
 
 
-# ---------------------------------------------------------------------- methods
-
 NETWORK = {"products": 60, "inputs": 8, "hidden": 16, "public_steps": 150, "public_rate": 5e-3, "draws": 50}
 
 
@@ -116,9 +111,6 @@ def test_a_method_comes_near_the_truth_and_spends_all_it_has(method):
     assert off(found) < off(prior) / 2
     assert total == pytest.approx(5000, abs=1)
     assert (table.left, sum(cost for _, cost, _ in table.record)) == (0, 10**6)
-
-
-# ---------------------------------------------------------------------- one model per place
 
 
 @pytest.fixture

@@ -67,20 +67,6 @@ def test_check_says_how_often_the_public_rows_break_each_rule(files):
     assert old == {"rule": OLD, "rows": broken, "share": pytest.approx(share)}
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('rule = "AGE < 0"', "no public row obeys AGE < 0"),
-        ('level = "STATE"\ntotals = {STATE = [13], rows = [5]}', "STATE 14 has no number"),
-        ('level = "STATE"\ntotals = {STATE = [13, 14], rows = [5, 0.5]}', "rows is '0.5' in some group"),
-    ],
-)
-def test_check_refuses_what_cannot_be_met(files, text, words):
-    said = check(files, f"\n[[invariant]]\n{text}\n", "--groups", files / "places.csv", code=1)
-    assert said.stdout == ""
-    assert words in said.stderr
-
-
 def test_check_needs_the_groups_to_check_their_totals(files):
     assert "give the list of groups with --groups" in check(files, STATED, code=2).stderr
 

@@ -270,10 +270,8 @@ def test_weak_protection_has_to_be_said(files, tmp_path):
     enter(100)
     weak = planning(files, epsilon="20.5")
     done = call("plan", *weak, "-o", tmp_path / "p.toml")
-    assert (
-        "Weak protection: the release may change the odds that a given person is in the table by a factor of e^20.5"
-        in done.stderr
-    )
+    assert "Weak protection: the release may change the odds that a given person is in the table by" in done.stderr
+    assert "a factor of e^20.5" in done.stderr
     assert "Weak protection" not in call("plan", *planning(files, epsilon="20"), "-o", tmp_path / "q.toml").stderr
     before = sorted(tmp_path.iterdir())
     measuring = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r", *named(files)]

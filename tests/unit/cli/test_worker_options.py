@@ -1,6 +1,5 @@
 """`--workers` and `--cluster`: where the work of a command is done."""
 
-import shutil
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -8,11 +7,7 @@ import pytest
 from prade.cli.main import every_command
 from prade.cli.options import working
 from prade.core.execution import cores
-from prade.data.read.tables import read_table, write_table
-from prade.estimating.levels.estimates import Estimates, kept_estimates
-from prade.release.derived_files import SYNTHETIC
 from worlds.commands import call
-from worlds.many_places import bits, public, public_table, release
 
 COMMANDS = ("plan", "estimate", "sample", "report", "synthesize")
 
@@ -48,15 +43,3 @@ def test_what_makes_no_sense_is_refused(given, words, tmp_path):
     said = " ".join(call("estimate", tmp_path, *given, code=2).stderr.replace("│", " ").split())
     assert words in said
     assert list(tmp_path.iterdir()) == []
-
-
-def test_processes_make_the_same_files_as_threads(tmp_path):
-    write_table(public_table(), tmp_path / "public.parquet")
-    made, alone = release(tmp_path / "release"), tmp_path / "alone"
-    shutil.copytree(made.path, alone)
-    for folder, where in ((made.path, ["--workers", 2]), (alone, ["--workers", 1])):
-        given = [folder, "--public", tmp_path / "public.parquet", *where]
-        call("estimate", *given)
-        call("sample", *given)
-    assert bits(kept_estimates(made)) == bits(Estimates.of(made, public()))
-    assert read_table(made.path / SYNTHETIC).equals(read_table(alone / SYNTHETIC))

@@ -117,9 +117,6 @@ def test_what_cannot_be_decompressed_is_named(here, content):
         refuse_duplicates(["x.csv", "z.csv.gz"])
 
 
-# ---------------------------------------------------------------------- the private file as a public one
-
-
 def planned(*public, weight=None) -> Plan:
     plan = plan_of(SCHEMA, EVERYBODY, dataset="people")
     return plan.with_public(PublicFiles.at(public, weight)) if public else plan

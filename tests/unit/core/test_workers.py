@@ -98,9 +98,6 @@ def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
     assert len(started) <= 5
 
 
-# ---------------------------------------------------------------- processes of this machine
-
-
 RUN = """
 import os, time
 from prade.core.execution import processes

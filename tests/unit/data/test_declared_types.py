@@ -74,14 +74,6 @@ def test_pandas_polars_and_pyarrow_read_the_same_types(files):
         assert synthetic.field(name).equals(public.field(name), check_metadata=True), name
 
 
-def test_a_frame_in_memory_decides_the_types_of_the_file(tmp_path):
-    for public, read in ((frame().reset_index(drop=True), pd.read_parquet), (as_polars(frame()), pl.read_parquet)):
-        schema = Schema.infer(public)
-        write_table(Decoder.fit(schema, public).decode(encode(schema, public), seed=1), tmp_path / "synthetic.parquet")
-        types = [dict(getattr(each, "schema", each.dtypes)) for each in (read(tmp_path / "synthetic.parquet"), public)]
-        assert types[0] == types[1]
-
-
 @pytest.mark.parametrize("like", ["pandas", "polars", "pyarrow"])
 def test_every_kind_of_public_table_gives_every_kind_of_frame(like):
     pandas = frame().reset_index(drop=True)
@@ -107,9 +99,6 @@ def test_values_that_the_public_dictionary_lacks_come_after_its_own(tmp_path):
     assert made.schema == public.schema
 
 
-# ---------------------------------------------------------------- CSV
-
-
 def test_whole_numbers_of_a_csv_file_stay_whole_numbers(tmp_path):
     rows = "\n".join(f"{k % 3 + 1 if k % 5 else ''},{k * 37 % 1000},{k / 4},0{k % 7}" for k in range(200))
     (tmp_path / "public.csv").write_text(f"CODE,PAY,REAL,ZIP\n{rows}\n")
@@ -122,9 +111,6 @@ def test_whole_numbers_of_a_csv_file_stay_whole_numbers(tmp_path):
     assert {zipped.strip('"') for *_, zipped in cells} == {f"0{k}" for k in range(7)}
     public, synthetic = (read_table(tmp_path / name) for name in ("public.csv", "synthetic.csv"))
     assert synthetic.schema == public.schema
-
-
-# ---------------------------------------------------------------- several files
 
 
 def test_several_files_keep_what_they_agree_on(tmp_path):

@@ -54,25 +54,6 @@ def test_every_row_has_the_values_of_one_public_row_with_its_codes():
     assert set(found) <= set(as_rows(PUBLIC))
 
 
-def nobody(table, schema):
-    """The coded rows with the other sex: codes that no public row has, if only one sex is public."""
-    coded = encode(schema, table)
-    return Coded(schema, {**coded.codes, "SEX": 1 - coded.codes["SEX"]})
-
-
-def test_codes_that_no_public_row_has_take_what_goes_together_from_one():
-    schema = Schema([D, A, B, C, SEX], linked=[["A", "B", "C"]])
-    public = PUBLIC.filter(pa.compute.equal(PUBLIC["SEX"], 1))
-    coded = nobody(public, schema)
-    found = Decoder.fit(schema, public).decode(coded, seed=1)
-    assert set(found["SEX"].to_pylist()) == {2}
-    assert (np.array(found["B"]) - np.array(found["A"]) == 1).all()
-    assert (np.array(found["C"]) - np.array(found["A"]) == 2).all()
-    assert all(np.array_equal(encode(schema, found).codes[name], coded.codes[name]) for name in schema.names)
-    # D is from the same donor too, where a public row has all the bins together
-    assert set(as_rows(found, "ABCD")) <= set(as_rows(public, "ABCD"))
-
-
 def test_donors_are_drawn_by_weight_and_never_without_it():
     """Of three people with the same codes, one has no weight and one weighs three times the other.
 
@@ -135,9 +116,6 @@ def test_no_rows_wanted_or_no_public_rows(rows):
     coded = Coded(schema, {"A": np.ones(rows, np.int64), "SEX": np.zeros(rows, np.int64)})
     for public in (PUBLIC, empty):
         assert Decoder.fit(schema, public).decode(coded, seed=0).num_rows == rows
-
-
-# ---------------------------------------------------------------- the index of rows
 
 
 @pytest.mark.parametrize("seed", range(5))

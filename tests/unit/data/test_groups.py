@@ -19,9 +19,6 @@ def places() -> Groups:
     return Groups.of(PLACES)
 
 
-# ------------------------------------------------------------------ levels
-
-
 def test_levels_in_order_of_appearance(places):
     states = places.level("STATE")
     assert (states.by, states.values, states.number.tolist()) == (("STATE",), ((39,), (17,)), [0, 1, 0, 1])
@@ -40,9 +37,6 @@ def test_levels_in_order_of_appearance(places):
     for groups, message in ((places, "no column 'STAT'; did you mean 'STATE'"), (alone, "no column 'STAT'")):
         with pytest.raises(DataError, match=message):
             groups.level(["STAT"])
-
-
-# ------------------------------------------------------------------ every way to give them
 
 
 def test_the_same_list_from_anywhere(places, tmp_path):
@@ -108,9 +102,6 @@ def test_values_of_a_csv_file(text, values, tmp_path):
     assert Groups.of(path).to_dict() == {"G": values, "H": [1, 1]}
 
 
-# ------------------------------------------------------------------ refusals
-
-
 @pytest.mark.parametrize(
     ("table", "error", "message"),
     [
@@ -126,9 +117,6 @@ def test_values_of_a_csv_file(text, values, tmp_path):
 def test_lists_are_refused(table, error, message):
     with pytest.raises(error, match=message):
         Groups.of(table)
-
-
-# ------------------------------------------------------------------ what tells a row's group
 
 
 def group_of(groups: Groups, available, by, row: dict) -> int | None:

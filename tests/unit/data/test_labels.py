@@ -23,9 +23,6 @@ def words(schema):
     return [(column.title, column.description, column.unit, column.labels) for column in schema]
 
 
-# ---------------------------------------------------------------- labels of a column
-
-
 def test_keys_are_text_as_toml_writes_values_in_the_order_of_the_codes():
     column = Column("X", "categorical", values=(2, 1), missing=True, labels={None: "none", 1: "one", 2: "two"})
     assert list(column.labels.items()) == [("2", "two"), ("1", "one"), ("missing", "none")]
@@ -72,9 +69,6 @@ def test_labels_are_never_used_to_match_cells():
     table = {"RACE": ["1", "2", "white", "Black", None, "not asked"], "WAGE": [0, 3, 9, None, "no job", "dollars"]}
     codes = {name: each.tolist() for name, each in encode(crossed, table).codes.items()}
     assert codes == {"RACE": [0, 1, 2, 2, 2, 2], "WAGE": [0, 1, 2, 3, 3, 3]}
-
-
-# ---------------------------------------------------------------- texts for readers
 
 
 def test_a_label_is_shown_alone_unless_another_cell_looks_the_same():

@@ -45,9 +45,6 @@ def test_bad_links_are_refused(linked, message):
         Schema(COLUMNS, linked=linked)
 
 
-# ---------------------------------------------------------------- proposals
-
-
 def money(rows=2000, seed=0):
     """Wages up to income up to the household's income; ages far below all of them; rents without any order."""
     generator = np.random.default_rng(seed)

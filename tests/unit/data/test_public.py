@@ -47,9 +47,6 @@ def test_weights_are_those_of_a_column_and_rows_without_are_left_out():
     np.testing.assert_allclose(some.prior.weights, [2 / 5, 3 / 5])
 
 
-# ---------------------------------------------------------------- the file
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_and_groups_survive_a_file_to_the_last_bit(tmp_path, seed):
     """Estimates know their public rows by a fingerprint: a bit off would be another table.
@@ -97,9 +94,6 @@ def test_numbers_beside_a_text_for_missing_keep_their_type(tmp_path):
     assert [str(drawn.schema.field(name).type) for name in ("PAY", "KIND", "NAME")] == ["double", "int64", "string"]
     assert drawn["PAY"].null_count == 40
     assert set(drawn["PAY"].drop_null().to_pylist()) <= {1000.0 * k for k in range(160)}
-
-
-# ---------------------------------------------------------------- numbers
 
 
 @pytest.mark.parametrize("kind", ["numbers", "text", "objects", "categories"])

@@ -49,22 +49,13 @@ def test_whose_rows_are_a_groups_own(by_public, listed, by, own):
     assert owners(public(*by_public), listed, by) == own
 
 
-def test_one_public_row_may_be_the_own_of_several_years():
+def test_one_public_row_may_be_the_own_of_several_years_unless_the_public_table_has_the_year():
     rows = public(*YEARS)
-    listed = {"STATE": [39, 39, 17, 17], "PUMA": ["a", "a", "b", "b"], "YEAR": [2020, 2021, 2020, 2021]}
-    assert owners(rows, listed, YEARS) == [[2, 3], [2, 3], [1], [1]]
+    listed = {"STATE": [39, 39, 39, 17, 17], "PUMA": ["a"] * 3 + ["b"] * 2, "YEAR": [2019, 2020, 2021, 2020, 2021]}
+    assert owners(rows, listed, YEARS) == [[3], [2, 3], [2, 3], [1], [1]]
     recurring = RecurringGroups.of(rows.groups, Groups.of(listed).level(YEARS))
-    assert recurring.times.tolist() == [2, 2, 1, 1]  # public years
-    np.testing.assert_allclose(recurring.sums(rows.group_weights), [0.4, 0.4, 0.2, 0.2])
-
-
-def test_a_year_that_the_public_table_has_counts():
-    rows = public(*YEARS)
-    listed = {"STATE": [39, 39], "PUMA": ["a", "a"], "YEAR": [2019, 2020]}
-    assert owners(rows, listed, YEARS) == [[3], [2, 3]]
-    recurring = RecurringGroups.of(rows.groups, Groups.of(listed).level(YEARS))
-    np.testing.assert_allclose(recurring.sums(rows.group_weights), [0.2, 0.4])
-    assert recurring.times.tolist() == [1, 2]
+    assert recurring.times.tolist() == [1, 2, 2, 1, 1]  # public years
+    np.testing.assert_allclose(recurring.sums(rows.group_weights), [0.2, 0.4, 0.4, 0.2, 0.2])
 
 
 def test_a_column_that_the_public_table_does_not_have_is_new():

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from prade.core.errors import DataError, SchemaError, WorkloadError
 from prade.data.declare.schema import Column, Schema
 from prade.data.public.joint import encode
-from worlds.contest import contest_schema
 
 HOURS = Column("WKHP", "numeric", edges=(1, 10, 40), integer=True, min=1, max=99, missing=True)
 SEX = Column("SEX", "categorical", values=(1, 2))
@@ -196,15 +195,6 @@ def test_save_and_load(tmp_path):
     assert "values = [1, 2]\n" in Schema([SEX]).to_toml()
     body = 'version = 1\n[[column]]\nname = "D"\nkind = "categorical"\nvalues = [2020-01-01, 2020-01-02]'
     assert Schema.from_toml(body)["D"].values == ("2020-01-01", "2020-01-02")
-
-
-def test_bins_closed_above():
-    declared = {"PUMA": {"values": ["17-1"]}, "INCTOT": {"dtype": "int32"}, "PERWT": {"dtype": "float"}}
-    schema = contest_schema(declared)
-    income, weight = schema["INCTOT"], schema["PERWT"]
-    assert income.satisfying("<=", 0).tolist() == [True] + [False] * 21
-    assert weight.satisfying(">", 20).sum() == weight.size - 2
-    assert Schema.from_toml(schema.to_toml()) == schema
 
 
 # ---------------------------------------------------------------- drafts

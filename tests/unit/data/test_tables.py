@@ -89,13 +89,6 @@ def test_what_is_outside_is_found_in_columns_too(tmp_path):
             act(PublicTable(tmp_path / "public.parquet"))
 
 
-def test_files_with_other_columns_are_refused(tmp_path):
-    frame().to_parquet(tmp_path / "one.parquet")
-    frame().drop(columns="PAY").to_parquet(tmp_path / "two.parquet")
-    with pytest.raises(DataError, match=r"two\.parquet lacks the column PAY, which .*one\.parquet has"):
-        PublicTable([tmp_path / "one.parquet", tmp_path / "two.parquet"]).rows(SCHEMA)
-
-
 MEMORY = """
 import resource, sys
 import pyarrow as pa
@@ -136,8 +129,6 @@ def test_a_table_of_any_library_with_arrows_interface():
     assert read_table(Elsewhere(table)).equals(table)
     assert read_table(Elsewhere(table), ["B"]).column_names == ["B"]
 
-
-# ---------------------------------------------------------------- spreadsheets
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "=cmd|' /C calc'!A0"]
 HARMLESS = ["a", "1=1", " =1", "'=1", "", "a\n=1", "é"]

@@ -55,9 +55,6 @@ def test_an_empty_table_is_all_zeros():
                 assert answer.tolist() == [[0] * part.n_cells] * 5
 
 
-# ---------------------------------------------------------------------- at most a number of rows per person
-
-
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_person_counts_at_most_max_rows_times(most):
     unit = Unit(most, person_id="ID")
@@ -94,9 +91,6 @@ def test_rows_without_an_id_are_not_counted(ids):
     table = pa.table({"AGE": [1, 1, 1, 1], "ID": pa.array(ids, from_pandas=False)})
     found = [counted(table, AGE, None, unit).sum() for unit in (Unit(3, person_id="ID"), Unit(3))]
     assert found == [2, 4]
-
-
-# ---------------------------------------------------------------------- what is refused
 
 
 def test_absent_columns_of_groups_and_ids_are_refused_by_name():

@@ -71,8 +71,6 @@ def _decoded(raw, encoding):
         return NOT_TEXT + raw.hex()
 
 
-# ---------------------------------------------------------------------- every byte in every position
-
 # A byte takes the place of @, and the delimiter of the comma.
 RECORDS = r'''
 @f,m,1 f@,m,1 a@b,m,1 f,@m,1 f,m@,1 f,a@b,1 f,m,@1 f,m,1@ f,m,a@b @ f,@,1 f,m,@ f@m@1 f,m,1,@ @,@,@
@@ -119,8 +117,6 @@ def test_a_file_with_one_column(content, tmp_path):
         expected -= Counter({(None,): 1})
     assert rows_read(tmp_path / "rows.csv") == expected
 
-
-# ---------------------------------------------------------------------- no record changes how others are read
 
 LINES = st.lists(st.binary(max_size=12), max_size=6).map(lambda lines: [line.replace(b"\n", b"") for line in lines])
 ENCODINGS = st.sampled_from(["utf-8", "cp1252", "shift_jis"])
@@ -182,8 +178,6 @@ def test_an_open_quote_does_not_change_which_cells_of_the_next_record_are_in_quo
     assert rows_read(tmp_path / "rows.csv") == Counter([("1", '"x', "2"), ("a", "b,c,d", "e"), ("3", '"y', "4")])
 
 
-# ---------------------------------------------------------------------- the file that lost its rows
-
 TOWNS = ["Zürich", "Málaga", "Orléans"]
 
 
@@ -195,8 +189,6 @@ def test_a_latin_1_file_loses_no_row(encoding, expected, tmp_path):
     column = Column("TOWN", "categorical", values=(*TOWNS, "Bern"), missing=True)
     assert counted(CsvFile(tmp_path / "private.csv", encoding, ";"), column).tolist() == [expected]
 
-
-# ---------------------------------------------------------------------- text that is not Unicode, from elsewhere
 
 ODD = [b"f", b"m", b"\xff", b"f\xe9", b"f\x00", b"2020-01-01\xff", b"12\xff", b"\xed\xa0\x80"]
 PERSONS = [b"p", b"q", b"\xff", b"\xfe", b"\xff\x00", b"x", b"y", b"z"]

@@ -25,7 +25,6 @@ from prade.privacy.protection import Unit
 from worlds.counting import counted
 
 RECORD = record_type({"AGE": np.dtype(np.int16), "SEX": np.dtype(np.int16)})
-MOMENT = datetime.datetime
 
 
 def records(rows: list[tuple[int, int, int, int]]) -> Any:
@@ -107,8 +106,6 @@ def test_rows_beyond_the_memory_go_to_disk_and_come_back(
     assert contents(found) == contents(bounded(rows, unit))
     assert list(tmp_path.iterdir()) == []
 
-
-# ---------------------------------------------------------------------- ids
 
 LARGE = 900_000_000_000_000_000
 

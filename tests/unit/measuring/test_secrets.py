@@ -58,9 +58,6 @@ def test_a_malformed_record_changes_at_most_one_row(record, tmp_path):
     assert largest_change(found[0], found[2]) <= 1
 
 
-# ---------------------------------------------------------------------- places
-
-
 @pytest.mark.parametrize("unit", [Unit(1), Unit(1, person_id="ID")], ids=["rows", "persons"])
 def test_rows_of_no_listed_place_change_nothing(unit, tmp_path):
     """Not even which rows of a person are counted: those elsewhere do not use up the bound."""

@@ -180,9 +180,6 @@ def test_files_of_two_kinds_or_none_are_refused(tmp_path):
             open_source(tmp_path / "e.csv")
 
 
-# ---------------------------------------------------------------------- what has been read of a file is let go
-
-
 @pytest.mark.parametrize("group_rows", [2**14, 2**19], ids=["many row groups", "one row group"])
 def test_a_parquet_file_is_never_in_memory_as_a_whole(group_rows, tmp_path):
     numbers = np.random.default_rng(0).random(2**19)  # 4 MiB that no compression makes smaller

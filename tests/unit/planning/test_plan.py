@@ -273,9 +273,6 @@ def test_more_than_the_precision_makes_a_plan_harmful():
     assert not Expected(0.109, 0.01, 0.1).harmful
 
 
-# ---------------------------------------------------------------------- uneven shares
-
-
 UNEVEN = Schema.from_mbi({"a": 2, "b": 20, "c": 2, "d": 5})
 
 

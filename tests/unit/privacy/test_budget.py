@@ -15,8 +15,6 @@ from prade.privacy.budget import _log
 
 PURE, ZCDP, APPROX = Budget.pure(1), Budget.zcdp(2), Budget.approx(3, 1e-6)
 
-# ------------------------------------------------------------------ Unit
-
 
 def test_replacing_a_person_takes_rows_away_and_adds_as_many():
     assert Unit(4, neighbours="replace").rows == 8
@@ -60,9 +58,6 @@ def test_the_promise_names_the_bound_and_what_enforces_it():
     assert "at most 2 of them in any one group" in enforced
     assert "'ID'" in enforced
     assert "more than 1 row." in Unit().promise()
-
-
-# ------------------------------------------------------------------ Budget: the value
 
 
 @pytest.mark.parametrize(
@@ -144,9 +139,6 @@ def test_a_budget_is_not_read_from_something_else():
     for values in ({"kind": "pure"}, {"kind": "pure", "rho": "1"}, {"kind": ["pure"], "epsilon": "1"}, "pure"):
         with pytest.raises(PradeError, match="a budget is one of: kind 'pure' with epsilon"):
             Budget.from_dict(values)
-
-
-# ------------------------------------------------------------------ Budget: noise
 
 
 def test_scales_by_hand():

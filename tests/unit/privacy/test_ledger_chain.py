@@ -32,9 +32,6 @@ def ledger(tmp_path: Path) -> Ledger:
     return ledger_at(tmp_path / "l")
 
 
-# ---------------------------------------------------------------- heads
-
-
 def test_every_event_moves_the_head_and_all_heads_stay_on_the_chain(ledger: Ledger) -> None:
     seen = [ledger.head()]
     entry = ledger.reserve("people", "p", Budget.pure(1))
@@ -99,9 +96,6 @@ def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger: Ledger, tmp
     assert ledger.head() == head
 
 
-# ---------------------------------------------------------------- caps
-
-
 def test_a_cap_is_raised_on_the_record(ledger: Ledger) -> None:
     ledger.reserve("people", "p", Budget.pure(3))
     home = ledger.raise_cap("people", Budget.pure(6), " second wave, approved ")
@@ -143,9 +137,6 @@ def test_a_cap_of_two_numbers_goes_up_in_both(tmp_path: Path) -> None:
     assert ledger.raise_cap("people", Budget.approx(2, "1e-6"), "why").cap == Budget.approx(2, "1e-6")
 
 
-# ---------------------------------------------------------------- reserving: under one promise, entered together
-
-
 @pytest.mark.parametrize("unit", [Unit(1, "PERSON"), Unit(2), Unit(2, "PERSON", 1), Unit(2, "PERSON", None, "replace")])
 def test_a_cost_under_another_promise_is_refused(ledger: Ledger, unit: Unit) -> None:
     for act in (ledger.reserve, ledger.check):
@@ -174,12 +165,6 @@ def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> Non
     assert [dataset.name for dataset in ledger.datasets()] == ["people"]
     with pytest.raises(DataError, match=r"the folder of the ledger .* does not exist"):
         Ledger(tmp_path / "no" / "l").check("people", "p", Budget.pure(1), **terms)
-
-
-# ---------------------------------------------------------------- where a release is
-
-
-# ---------------------------------------------------------------- importing
 
 
 def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_path: Path) -> None:
@@ -236,9 +221,6 @@ def test_imports_that_are_refused(tmp_path: Path) -> None:
         import_release(ledger_at(tmp_path / "newer"), tmp_path)
 
 
-# ---------------------------------------------------------------- who paid
-
-
 def test_an_entry_pays_for_its_own_draw_only(ledger: Ledger) -> None:
     entry = ledger.start_drawing(ledger.reserve("people", "p", Budget.pure(1)).id)
     claim = Claim("p", entry.id, "h", entry.head)
@@ -254,9 +236,6 @@ def test_an_entry_pays_for_its_own_draw_only(ledger: Ledger) -> None:
     committed = ledger.commit(entry.id, "h")
     assert ledger.paid("people", claim) == committed
     assert ledger.paid("people", Claim("p", entry.id, "another draw", entry.head)) is None
-
-
-# ---------------------------------------------------------------- one ledger per custodian
 
 
 def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -69,9 +69,6 @@ def test_the_refusal_says_in_numbers_what_such_a_budget_means(budget, words):
     refuse_weak(budget, accepted=True)
 
 
-# ---------------------------------------------------------------------- every way in
-
-
 @pytest.fixture
 def ledger(tmp_path):
     found = Ledger(tmp_path / "ledger")

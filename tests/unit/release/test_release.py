@@ -65,9 +65,6 @@ def folder(plan, tmp_path_factory) -> Path:
     return measure(plan, pa.table(rows), home / "survey-2026", ledger_for(plan, home / "ledger")).path
 
 
-# ------------------------------------------------------------------ totals
-
-
 def test_totals_by_hand(plan):
     release = filled(plan)
     # shares of 8 by state: 1 for totals (b = 8), 2 for SEX (b = 4), 4 for two parts of which a row is in both (b = 4)
@@ -92,9 +89,6 @@ def test_a_level_without_any_total_says_so():
         filled(make([Level("STATE", partial, 0)])).totals(0)
 
 
-# ------------------------------------------------------------------ measurements
-
-
 def test_measurements_of_a_group(plan):
     release = filled(plan)
     found = release.measurements(0, 1)
@@ -111,9 +105,6 @@ def test_measurements_of_a_group(plan):
     for level in (-1, 2):
         with pytest.raises(DataError, match="levels 0 to 1"):
             filled(plan).measurements(level, 0)
-
-
-# ------------------------------------------------------------------ the file
 
 
 def test_one_row_a_count_by_question_part_group_cell(plan):
@@ -142,9 +133,6 @@ def test_what_was_written_is_read(plan, tmp_path):
             assert one.tolist() == other.tolist()
     with pytest.raises(DataError, match="has 40 counts, but its plan asks for 2"):
         read_measurements(tmp_path / MEASUREMENTS, make([Level("STATE", [], 1)]))
-
-
-# ------------------------------------------------------------------ the folder
 
 
 def test_load(plan, folder):
@@ -191,12 +179,7 @@ def test_a_manifest_that_says_something_else_is_noticed(damaged):
             Release.load(damaged)
 
 
-# ---------------------------------------------------------------------- measurements as checked values
-
-
 PART = Marginal.of(Schema.from_mbi({"a": 3, "b": 2}), ["a"])
-SEVERAL = Schema.from_mbi({"sex": 2, "age": 3})
-PARTS = [Marginal.of(SEVERAL, [name]) for name in ("sex", "age")]
 
 
 def test_counts_and_scales_are_copied_as_floats():
@@ -209,16 +192,6 @@ def test_counts_and_scales_are_copied_as_floats():
     assert (measured.scale.tolist(), measured.law) == ([2.0, 2.0, 2.0], "laplace")
     with pytest.raises(AttributeError):
         measured.counts = np.zeros(3)
-
-
-def test_several_parts_are_measured_as_each_alone():
-    counts, scales = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 1.0, 2.0, 2.0, 0.0])
-    for each, cells in zip(Measurement.of_parts(PARTS, counts, scales, LAPLACE), ([0, 1], [2, 3, 4]), strict=True):
-        alone = Measurement(each.part, counts[cells], scales[cells], "laplace")
-        assert np.array_equal(each.counts, alone.counts)
-        assert np.array_equal(each.variance, alone.variance)
-        assert each.law == alone.law
-    assert Measurement.of_parts([], np.zeros(0), np.zeros(0), LAPLACE) == []
 
 
 SHAPES, NUMBERS = "counts have shape", "counts that are numbers, and scales that are at least 0"

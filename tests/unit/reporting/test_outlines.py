@@ -52,6 +52,11 @@ def test_outlines_that_are_no_group_are_an_error(tmp_path):
         outlines(file, PUMAS, "nome")
 
 
+def polygon(coordinates):
+    geometry = f'{{"type": "Polygon", "coordinates": {coordinates}}}'
+    return f'{{"features": [{{"properties": {{"S": 17}}, "geometry": {geometry}}}]}}'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -59,14 +64,8 @@ def test_outlines_that_are_no_group_are_an_error(tmp_path):
         ('{"features": [3]}', "is not a GeoJSON FeatureCollection"),
         ('{"features": []}', "no Polygon or MultiPolygon among its 0"),
         ('{"features": [{"geometry": {"type": "Point", "coordinates": [0, 0]}}]}', "no Polygon"),
-        (
-            '{"features": [{"properties": {"S": 17}, "geometry": {"type": "Polygon", "coordinates": [[["x", 1]]]}}]}',
-            "coordinates are not numbers",
-        ),
-        (
-            '{"features": [{"properties": {"S": 17}, "geometry": {"type": "Polygon", "coordinates": []}}]}',
-            "have no points",
-        ),
+        (polygon('[[["x", 1]]]'), "coordinates are not numbers"),
+        (polygon("[]"), "have no points"),
     ],
 )
 def test_what_is_no_geojson_is_said(tmp_path, text, message):

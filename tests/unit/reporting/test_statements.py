@@ -31,6 +31,10 @@ ALONE = Level((), ONES)
 STATES = {"STATE": [1, 2], "rows": [1700, 700]}
 YOUNG = Rule("AGE < 18 -> SEX == 1")
 EXACT = PublishedTotals.of(STATES, "STATE", source="private")
+ALL_ROWS = PublishedTotals.of({"rows": [2400]}, [])
+EVERYBODY = {"levels": [ALONE], "groups": None}
+PERSONS = {"unit": Unit(2, person_id="ID"), "invariants": [EXACT]}
+REPLACED = Unit(5, person_id="ID", per_group=2, neighbours="replace")
 FOUND = Expected(0.182, 0.011, 0.339, error_spread=0.02)
 
 
@@ -60,12 +64,8 @@ def test_the_sentence_and_the_tiles(estimates):
     headline, tiles = headline_of(release, 1234), tiles_of(release, 1234)
     assert headline["sentence"] == "1,234 synthetic rows for 8 PLACEs, epsilon = 4"
     assert (headline["rows"], headline["groups"]) == (1234, 8)
-    assert [each["title"] for each in tiles] == [
-        "Rows and groups",
-        "Expected error against the public table alone",
-        "Unit of protection",
-        "Budget left",
-    ]
+    titles = "Rows and groups", "Expected error against the public table alone", "Unit of protection", "Budget left"
+    assert tuple(each["title"] for each in tiles) == titles
     assert tiles[0]["note"] == "2 STATEs, 8 PLACEs, 6 columns."
     assert (tiles[2]["value"], tiles[2]["tone"]) == ("one person", "good")
     assert tiles[3]["value"] == "epsilon = 0"
@@ -110,29 +110,17 @@ def test_the_rehearsals_warnings_are_kept_sentence_by_sentence():
     ("known", "words"),
     [
         ({}, "Nothing else was read from the private table."),
-        (
-            {"unit": Unit(2, person_id="ID"), "invariants": [EXACT]},
-            "the rows of each person; and the numbers of rows of STATE, without noise.",
-        ),
-        (
-            {"levels": [ALONE], "groups": None, "invariants": [PublishedTotals.of({"rows": [2400]}, [])]},
-            "Numbers of rows of the whole table were set to published ones.",
-        ),
-        (
-            {"invariants": [YOUNG, EXACT]},
-            "All rows obey: AGE < 18 -> SEX == 1. Numbers of rows by STATE were set to published ones. Not protected, "
-            "because taken from the private table",
-        ),
+        (PERSONS, "the rows of each person; and the numbers of rows of STATE, without noise."),
+        ({**EVERYBODY, "invariants": [ALL_ROWS]}, "Numbers of rows of the whole table were set to published ones."),
+        ({"invariants": [YOUNG, EXACT]}, "All rows obey: AGE < 18 -> SEX == 1. Numbers of rows by STATE were set to"),
+        ({"invariants": [YOUNG, EXACT]}, "Not protected, because taken from the private table"),
         ({"unit": Unit(2)}, "that nobody has more than 2 rows was assumed, not enforced."),
-        (
-            {"unit": Unit(5, person_id="ID", per_group=2, neighbours="replace")},
-            "Neighbouring tables differ by exchanging all rows of one person, of which at most 5 rows were counted, "
-            "and at most 2 of them in any one group, chosen at random.",
-        ),
+        ({"unit": REPLACED}, "differ by exchanging all rows of one person, of which at most 5 rows were counted,"),
+        ({"unit": REPLACED}, "and at most 2 of them in any one group, chosen at random."),
         ({"public": PublicFiles(("a", "b"))}, "of 10 rows in 2 files, and"),
         ({"settings": Settings(estimator="two-stage")}, "from the raw answers, by the two-stage estimator."),
         ({"settings": Settings(smooth=False)}, "the raw answers as closely"),
-        ({"levels": [ALONE], "groups": None}, "Weights were estimated as the least change"),
+        (EVERYBODY, "Weights were estimated as the least change"),
     ],
 )
 def test_the_paragraph_follows_the_plan(known, words):

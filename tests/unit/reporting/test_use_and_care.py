@@ -29,63 +29,41 @@ def situation(*levels, **changes):
 
 PAIRED = Level("PLACE", [Ask(tables("AGE", "SEX", "WORK"), 1), Ask(tables(("AGE", "SEX")), 1)])
 LEVELS = [Level("STATE", ()), PAIRED]
+AGES, HARMFUL = Level("PLACE", tables("AGE")), Expected(0.5, 0.1, 0.3)
 OBEYED = [Rule("AGE < 18 -> WORK == 'none'")]
 PRIVATE = [Rule("AGE < 18 -> WORK == 'none'", source="private")]
 TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "rows")]
 
 
-@pytest.mark.parametrize(
-    ("on", "words", "off"),
-    [
-        (
-            situation(),
-            "One-way tables by PLACE of all 3 columns: they were measured there.",
-            situation(Level("STATE", tables("AGE")), Level("PLACE", (), total=1)),
-        ),
-        (situation(), "by PLACE: half of the 95 % intervals reach at most 10 % of the count", situation(relative=0.3)),
-        (situation(PAIRED), "1 pair of columns that was measured: AGE x SEX.", situation()),
-        (situation(invariants=OBEYED), "obeys AGE < 18 -> WORK == 'none'.", situation()),
-        (situation(invariants=TOTALS), "Numbers of rows by STATE: they are", situation()),
-        (
-            situation(expected=Expected(0.5, 0.1, 0.3)),
-            "the public table alone to be nearer",
-            situation(expected=Expected(0.35, 0.1, 0.3)),
-        ),
-        (
-            situation(drifted=["SEX"]),
-            "1 column, SEX: the public table is wrong where it was measured, and a PLACE may differ",
-            situation(),
-        ),
-        (
-            situation(Level("PLACE", tables("AGE"))),
-            "2 of 3 columns, SEX and WORK, were not measured: their shape within a PLACE is inferred",
-            situation(),
-        ),
-        (
-            situation(totals=np.array([900.0, 800.0, 3.0])),
-            "1 of 3 PLACEs has fewer rows than the noise in one count may add (18); the smallest is STATE 2, PLACE p, "
-            "with about 3 rows.",
-            situation(),
-        ),
-        (
-            situation(relative_columns=[0.1, 6.76, None]),
-            "One-way tables by PLACE of 2 of 3 columns (SEX and WORK): they were measured there, but half of the 95 % "
-            "intervals of a column's common values reach more than 20 % of the count",
-            situation(),
-        ),
-        (situation(relative=0.3), "Single counts by PLACE: half", situation(relative=0.2)),
-        (situation(), "one that no public row has does not occur", situation(added=200)),
-        (
-            situation(unseen=["WORK full"]),
-            "WORK full: private rows have such values, by the noisy answers (wrong at most once in 100",
-            situation(),
-        ),
-        (situation(unseen=["WORK full"], added=200), "such people is a guess", situation(unseen=["WORK full"])),
-        (situation(added=200), "Rare combinations: those that no public row has come from rows that", situation()),
-        (situation(invariants=PRIVATE), "Not protected", situation(invariants=OBEYED)),
-        (situation(copied=0.999), "Single rows: 99.9 % of the rows have", situation(copied=0.2)),
-    ],
-)
+USUAL, ABOVE = situation(), situation(Level("STATE", tables("AGE")), Level("PLACE", (), total=1))
+FEW_ROWS = "1 of 3 PLACEs has fewer rows than the noise in one count may add (18); the smallest is STATE 2, PLACE p,"
+WIDE = "One-way tables by PLACE of 2 of 3 columns (SEX and WORK): they were measured there, but half of the 95 %"
+RULES = [
+    (USUAL, "One-way tables by PLACE of all 3 columns: they were measured there.", ABOVE),
+    (USUAL, "by PLACE: half of the 95 % intervals reach at most 10 % of the count", situation(relative=0.3)),
+    (situation(PAIRED), "1 pair of columns that was measured: AGE x SEX.", USUAL),
+    (situation(invariants=OBEYED), "obeys AGE < 18 -> WORK == 'none'.", USUAL),
+    (situation(invariants=TOTALS), "Numbers of rows by STATE: they are", USUAL),
+    (situation(expected=HARMFUL), "the public table alone to be nearer", situation(expected=Expected(0.35, 0.1, 0.3))),
+    (situation(drifted=["SEX"]), "1 column, SEX: the public table is wrong where it was measured, and a PLACE", USUAL),
+    (situation(AGES), "2 of 3 columns, SEX and WORK, were not measured: their shape within a PLACE is inferred", USUAL),
+    (situation(totals=np.array([900.0, 800.0, 3.0])), f"{FEW_ROWS} with about 3 rows.", USUAL),
+    (
+        situation(relative_columns=[0.1, 6.76, None]),
+        f"{WIDE} intervals of a column's common values reach more than 20 %",
+        USUAL,
+    ),
+    (situation(relative=0.3), "Single counts by PLACE: half", situation(relative=0.2)),
+    (USUAL, "one that no public row has does not occur", situation(added=200)),
+    (situation(unseen=["WORK full"]), "WORK full: private rows have such values, by the noisy answers (wrong", USUAL),
+    (situation(unseen=["WORK full"], added=200), "such people is a guess", situation(unseen=["WORK full"])),
+    (situation(added=200), "Rare combinations: those that no public row has come from rows that", USUAL),
+    (situation(invariants=PRIVATE), "Not protected", situation(invariants=OBEYED)),
+    (situation(copied=0.999), "Single rows: 99.9 % of the rows have", situation(copied=0.2)),
+]
+
+
+@pytest.mark.parametrize(("on", "words", "off"), RULES)
 def test_each_rule_speaks_where_it_applies_and_only_there(on, words, off):
     spoken, silent = ([*itertools.chain(*use_and_care(each))] for each in (on, off))
     assert [words in each for each in spoken].count(True) == 1
@@ -93,7 +71,7 @@ def test_each_rule_speaks_where_it_applies_and_only_there(on, words, off):
 
 
 def test_a_release_that_does_harm_is_to_be_used_for_exact_facts_only():
-    use, careful = use_and_care(situation(*LEVELS, expected=Expected(0.5, 0.1, 0.3), invariants=TOTALS))
+    use, careful = use_and_care(situation(*LEVELS, expected=HARMFUL, invariants=TOTALS))
     assert use == ["Numbers of rows by STATE: they are the published ones, exactly."]
     assert careful[0].startswith("Everything")
     assert len(use_and_care(situation(*LEVELS, invariants=TOTALS))[0]) == 5
@@ -101,10 +79,8 @@ def test_a_release_that_does_harm_is_to_be_used_for_exact_facts_only():
 
 def test_columns_measured_above_are_named_with_their_own_level():
     levels = Level((), tables("WORK")), Level("STATE", tables("SEX")), Level("PLACE", tables("AGE"))
-    assert (
-        "1 column, SEX, was measured by STATE and 1 column, WORK, was measured in the whole table, not by PLACE: how a "
-        "PLACE differs from others is inferred."
-    ) in use_and_care(situation(*levels))[1]
+    words = "1 column, SEX, was measured by STATE and 1 column, WORK, was measured in the whole table, not by PLACE:"
+    assert f"{words} how a PLACE differs from others is inferred." in use_and_care(situation(*levels))[1]
 
 
 def test_pairs_within_larger_tables_count_once():

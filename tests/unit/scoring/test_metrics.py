@@ -90,9 +90,6 @@ def test_weights_count():
     assert np.ptp(drawn.coded.weights) == 0.0
 
 
-# ---------------------------------------------------------------- what is not available
-
-
 def test_without_sklearn_tables_are_still_compared(monkeypatch, found):
     monkeypatch.setattr("prade.scoring.metrics.measures.find_spec", lambda name: None)
     without = all_metrics(TRUTH, SYNTHETIC, PUBLISHED)
@@ -160,9 +157,6 @@ def test_predictors_that_follow_from_each_other_and_outcomes_that_are_certain():
     assert "for certain" in found["logistic"]
 
 
-# ---------------------------------------------------------------- choices
-
-
 def test_usual_regressions():
     """Wages and incomes may be missing: they do not explain others, because rows without them would be left out."""
     assert usual_linear(SCHEMA, SCHEMA.coded) == Formula("WAGE", ("AGE", "SEX", "RACE", "WORKS"))
@@ -187,9 +181,6 @@ def test_regressions_that_are_refused(linear, message):
     for wrong, words in (({"sample": 0}, "rows; give a number"), ({"seed": -1}, "0 or more")):
         with pytest.raises(DataError, match=words):
             Choices(**wrong)
-
-
-# ---------------------------------------------------------------- evaluation
 
 
 def test_an_evaluation_is_the_score_and_more():

@@ -190,9 +190,6 @@ def test_refusals(change, message):
         score(**arguments)
 
 
-# ---------------------------------------------------------------------- distances
-
-
 SMALL = Schema.from_mbi({"x": 2, "y": 3, "z": 300})
 ALL = (("x", "y"), ("x", "z"), ("z", "y"))
 

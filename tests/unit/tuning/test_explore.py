@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from prade import Budget, Plan, Task, Unit, explore
+from prade import Budget, Task, Unit, explore
 from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.data.public.public import Public
@@ -41,9 +41,6 @@ def explored(task, data):
 @pytest.fixture(scope="module")
 def rehearsal(data):
     return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
-
-
-# ---------------------------------------------------------------------- sharing
 
 
 def test_the_errors_are_those_of_separate_rehearsals_with_fresh_noise(explored, rehearsal):
@@ -82,9 +79,6 @@ def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(tuner, al
     assert (again.plan, again.settings, again.trials) == (alone.plan, alone.settings, alone.trials)
 
 
-# ---------------------------------------------------------------------- which budgets
-
-
 @pytest.mark.parametrize(
     ("budgets", "words"),
     [
@@ -97,20 +91,6 @@ def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(tuner, al
 def test_budgets_that_cannot_be_compared_are_refused_before_the_public_table_is_read(task, budgets, words):
     with pytest.raises(PradeError, match=words):
         explore(task, "no such file.parquet", budgets)
-
-
-def test_plans_are_saved_as_the_data_have_them(explored, tmp_path):
-    paths = explored.save_plans(tmp_path / "census.toml")
-    shown = explored.to_dict(tmp_path / "census.toml")["budgets"]
-    assert [path.name for path in paths] == [budget["file"] for budget in shown]
-    assert [path.name for path in paths] == ["census-0.0001.toml", "census-1.toml", "census-20.toml"]
-    for path, budget, plan in zip(paths, shown, explored.plans, strict=True):
-        assert path.read_text() == budget["plan"]
-        assert Plan.load(path) == plan
-        assert budget["command"].startswith(f"prade measure {path} PRIVATE -o release-")
-
-
-# ---------------------------------------------------------------------- the data of the page
 
 
 def shape(value):
@@ -139,9 +119,6 @@ def test_the_data_have_the_structure_that_the_page_is_made_for(explored):
     assert set(mine) == set(page)
 
 
-# ---------------------------------------------------------------------- a closer look
-
-
 def test_the_last_levels_error_is_the_expected_one_and_a_budget_helps_at_every_level(explored):
     few, _, many = levels = [budget["by_level"] for budget in explored.to_dict()["budgets"]]
     for each, of_budget in zip(explored.tuned, levels, strict=True):
@@ -160,9 +137,6 @@ def test_places_that_chose_nothing_are_shown_where_there_are_enough(data):
     closer = CloserLook(rehearsal, (("STATE",), ("STATE", "PLACE")))
     assert rehearsal.apart
     assert all(group in rehearsal.kept_back(stand_in) for stand_in, group in closer.places)
-
-
-# ---------------------------------------------------------------------- the elbow
 
 
 FALLING = [0.5, 0.4, 0.3, 0.2, 0.1]

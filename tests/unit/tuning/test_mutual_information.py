@@ -23,9 +23,6 @@ def together(found: list[tuple[str, ...]]) -> set[tuple[str, str]]:
     return {pair for clique in found for pair in combinations(clique, 2)}
 
 
-# ------------------------------------------------------------------ mutual information
-
-
 def test_information_is_the_entropies_less_the_joint_entropy():
     schema = Schema.from_mbi({"x": 5, "y": 7, "z": 3})
     rng = np.random.default_rng(0)
@@ -41,9 +38,6 @@ def test_information_is_the_entropies_less_the_joint_entropy():
     for a, b in combinations("xyz", 2):
         assert found.between(a, b) == pytest.approx(entropy([a]) + entropy([b]) - entropy([a, b]), abs=1e-12)
     assert Information.of(joint, ["z", "x"]).columns == ("z", "x")
-
-
-# ------------------------------------------------------------------ cliques
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -65,9 +59,6 @@ def test_whatever_the_graph(seed, most_cells):
     if most_cells == 10_000:
         fits = {clique for clique in cliques(schema, information, pairs, most_cells=2**62) if len(clique) > 1}
         assert {clique for clique in fits if schema.domain_size(clique) <= most_cells} <= set(found)
-
-
-# ------------------------------------------------------------------ independent columns
 
 
 def test_independent_columns_leave_out_what_a_more_telling_one_tells():

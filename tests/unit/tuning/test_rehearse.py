@@ -68,9 +68,6 @@ def public_error(rehearsal):
     return mean_of([rehearsal.public_errors(k) for k in range(len(rehearsal.stand_ins))])
 
 
-# ---------------------------------------------------------------------- who plays whom
-
-
 def later(places, years, **nation):
     """The list of these places in later years."""
     rows = [(state, place, year) for year in years for state, place in places]
@@ -87,14 +84,7 @@ NATION = ["NATION", "STATE", ("PLACE", "YEAR")]  # the public table does not hav
     [
         (LEVELS, "elsewhere", LEVELS, "other groups", 2, False),  # the states take turns
         (LEVELS, "same", LEVELS, "recurring groups", 1, True),
-        (
-            LEVELS,
-            "next years",
-            NATION,
-            "recurring groups",
-            1,
-            True,
-        ),  # each place once, though there are two years of it
+        (LEVELS, "next years", NATION, "recurring groups", 1, True),  # each place once, of two years
         (YEARLY, "same", LEVELS, "other years", 4, True),
         (YEARLY, "next years", NATION, "other groups", 4, True),
         ([], "elsewhere", LEVELS, "no groups", 1, False),
@@ -189,9 +179,6 @@ def test_too_small_a_table_is_refused():
     assert Rehearsal.of(Public.of(Schema.from_mbi({"a": 2}), {"a": [0, 1, 1, 0]}), None, []).pairs == [("a", "a")]
 
 
-# ---------------------------------------------------------------------- errors
-
-
 def rows_of(stand_in, group):
     """The true rows of a group."""
     chosen = stand_in.group == group
@@ -229,9 +216,6 @@ def test_noise_has_the_plans_scale_and_is_shared_between_plans_up_to_it(data, el
     assert mine[0].std() == pytest.approx(question.variance**0.5, rel=0.25)
     ratio = float(other.scale / question.scale)
     assert np.abs(theirs[1] - ratio * mine[0]).max() <= ratio  # both are rounded to whole numbers
-
-
-# ---------------------------------------------------------------------- numbers of rows
 
 
 def one_stand_in(rows):

@@ -124,9 +124,6 @@ def test_what_is_asked_above_must_pay_with_other_noise_too(lucky):
     assert search.best == (start if lucky else asked)
 
 
-# ---------------------------------------------------------------------- two laws of the noise
-
-
 @pytest.fixture
 def tuner_of(few):
     """A tuner whose rehearsals take work 1 and have made-up errors: those of the law and of the number of tables.

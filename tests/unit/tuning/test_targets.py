@@ -38,9 +38,6 @@ def plan(data):
     return Plan.simplest(task_of(data))
 
 
-# ---------------------------------------------------------------- what is scored
-
-
 def test_errors_of_two_way_tables_are_the_same_with_targets_and_without(rehearsal, plan):
     without = replace(rehearsal, wanted=None)
     distances, wanted = rehearsal.both_errors(plan)
@@ -100,9 +97,6 @@ def test_errors_above_the_last_level_are_those_of_the_groups_added_up(rehearsal,
         assert number > 2 or near[:, number] == pytest.approx(found, abs=0.002)  # what is measured adds up
     assert wanted[:, 0].max() > 0.008  # so that the tolerances tell something
     assert np.array_equal(wanted[:, [1, 3, 4]], near[:, [1, 3, 4]])  # those of the last level
-
-
-# ---------------------------------------------------------------- what is asked
 
 
 def tuned_for(data, *targets, **options):

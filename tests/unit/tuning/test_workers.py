@@ -1,10 +1,7 @@
-"""Rehearsals on workers: threads, processes and Dask find the same plan, whatever a batch has and whoever dies."""
+"""Rehearsals on workers: threads and processes find the same plan, whatever a batch has."""
 
 import multiprocessing
-import os
 import pickle
-import signal
-import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -12,11 +9,11 @@ import numpy as np
 import pytest
 
 from prade import Task, Unit
-from prade.core.execution import Execution, WorkersError
+from prade.core.execution import Execution
 from prade.tuning.candidates import Choice
 from prade.tuning.effort import Effort
 from prade.tuning.search import Draw
-from prade.tuning.tune import OnWorkers, Stage, Tuner
+from prade.tuning.tune import OnWorkers, Tuner
 
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "SEX", "RACE"]
@@ -42,46 +39,16 @@ def outcome(task, small, execution, effort=1.5):
 
 
 @pytest.fixture(scope="module")
-def here(task, small):
-    return outcome(task, small, Execution(2))
-
-
-@pytest.fixture(scope="module")
 def processes():
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield pool
 
 
-@pytest.fixture(scope="module")
-def dask():
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install prade[cluster]")
-    with (
-        distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-@pytest.mark.parametrize("number", [1, 7])
-def test_threads_find_the_same(task, small, here, number):
-    with ThreadPoolExecutor(number) as pool:
-        assert outcome(task, small, Execution(1, pool)) == here
-
-
-def test_processes_find_the_same(task, small, here, processes):
-    assert outcome(task, small, Execution(1, processes)) == here
-
-
-def test_dask_finds_the_same_though_a_worker_is_killed_in_the_middle(task, small, here, dask):
-    pids = list(dask.run(os.getpid).values())
-    killer = threading.Timer(0.5, lambda: os.kill(pids[0], signal.SIGKILL))
-
-    def begun(*_):
-        if not killer.is_alive() and not killer.finished.is_set():
-            killer.start()
-
-    assert outcome(task, small, Execution(1, dask.get_executor(), begun)) == here
-    killer.join()
+def test_threads_and_processes_find_the_same(task, small, processes):
+    here = outcome(task, small, Execution(2))
+    with ThreadPoolExecutor(7) as threads:
+        for pool in (threads, processes):
+            assert outcome(task, small, Execution(1, pool)) == here
 
 
 class Noted(Executor):
@@ -105,15 +72,3 @@ def test_the_public_rows_travel_once_and_without_their_numbers(task, small):
     np.testing.assert_array_equal(first, tuner.stage.errors(DRAW))
     assert [size < 3_000 for size in pool.sizes] == [True, False, True, True]
     assert workers.stage.rehearsal.stand_ins[0].public.numbers == {}
-
-
-def test_a_pool_that_dies_is_an_error_in_words(task, small):
-    class Deadly(Stage):
-        def __reduce__(self):
-            return os._exit, (1,)
-
-    pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
-    workers = OnWorkers(Tuner(task, small.public).stage, Execution(1, pool))
-    workers.stage = Deadly(workers.stage.rehearsal, task)
-    with pool, pytest.raises(WorkersError, match="the workers have stopped"):
-        workers.errors([DRAW])
