@@ -27,7 +27,7 @@ from prade.data.public.table import PublicFiles
 from prade.data.read.coding import code_cells
 from prade.data.read.csv import CsvFormat
 from prade.estimating.levels.estimates import estimates_of, kept_estimates
-from prade.measuring.streams import csv_stream
+from prade.measuring.streams import file_stream
 from prade.planning.plan import Plan
 from prade.planning.task import checked_targets, wanted_of
 from prade.release.derived_files import KEPT_ESTIMATES, recorded
@@ -231,7 +231,7 @@ def private_csv(world: World) -> Reader:
 
     def read(given: tuple[CsvFormat, bytes]) -> object:
         path.write_bytes(given[1])
-        stream = csv_stream([str(path)], given[0])
+        stream = file_stream([str(path)], given[0])
         batches = list(stream.read(stream.columns))
         lines = [line.removesuffix(b"\r") for line in given[1].split(b"\n")[1:]]
         expected = sum(map(bool, lines)) if len(stream.columns) > 1 else len(lines) - (lines[-1:] == [b""])

@@ -57,7 +57,8 @@ def answer(
     query after it: "mean(WAGP) where SEX == 2". Queries use codes; the printed table has the schema's titles and
     labels. This command spends nothing.
     """
-    from prade.data.read.tables import table_suffix, write_table
+    from prade.data.read.formats import file_format
+    from prade.data.read.tables import write_table
 
     if (query is None) == (questions_file is None):
         raise click.UsageError("give a QUERY, or a file of them with --queries")
@@ -65,7 +66,7 @@ def answer(
         raise click.UsageError("--of and --by belong to one QUERY: in a file of questions, give the columns of and by")
     if output is not None:
         need_file(output)
-        table_suffix(Path(output))  # fail before the work
+        file_format(output)  # fail before the work
     questions = {"": {"query": query, **parts}} if questions_file is None else _questions(Path(questions_file))
     estimates = estimates_for_reading(release_folder, public)
     answers = []
@@ -301,11 +302,12 @@ def diagnose(release_folder: str, by_group: bool, output: str | None, public: tu
     alarms is false is at most 5 %. distance is the total-variation distance without the noise, and at_least the
     largest lower bound of any group. This command spends nothing.
     """
-    from prade.data.read.tables import table_suffix, write_table
+    from prade.data.read.formats import file_format
+    from prade.data.read.tables import write_table
 
     if output is not None:
         need_file(output)
-        table_suffix(Path(output))  # fail before the work
+        file_format(output)  # fail before the work
     diagnosis = prade.Release.load(release_folder).diagnosis(shared.named_files(public), **options)
     table = diagnosis.groups() if by_group else diagnosis.columns()
     if output is not None:

@@ -22,10 +22,11 @@ from prade.data.declare.column import Column
 from prade.data.declare.groups import Groups
 from prade.data.read.cells import LARGEST_WHOLE
 from prade.data.read.csv import CsvFormat, format_of
+from prade.data.read.formats import NAMES, file_format
 from prade.data.read.frames import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream
 from prade.measuring.spark import open_session, spark_stream
-from prade.measuring.streams import ROWS_PER_BATCH, Stream, csv_stream, memory_stream, parquet_stream
+from prade.measuring.streams import ROWS_PER_BATCH, Stream, file_stream, memory_stream
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan
 from prade.privacy.protection import Unit
@@ -35,11 +36,9 @@ if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
 
 Result = TypeVar("Result")
-BYTES_OF_A_ROW = 64  # of a CSV file, roughly
-ENDINGS = (".parquet", ".csv", ".csv.gz")
 FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 HELP = (
-    'give the path of a parquet or CSV file (or a glob), "duckdb://file.db/table", "sqlite://file.db/table", '
+    f'give the path of a {NAMES} file (or a glob), "duckdb://file.db/table", "sqlite://file.db/table", '
     '"postgres://user@host/database/table", "spark://session/database.table", "sc://host:port/database.table", or a '
     "pandas, polars or pyarrow table; "
     "export the rows of any other database to parquet"
@@ -110,14 +109,11 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
 
 def _open_files(paths: list[str], form: CsvFormat, rows: int) -> Stream:
     files = found_files(paths)
-    endings = {next((ending for ending in ENDINGS if file.lower().endswith(ending)), "") for file in files}
-    if (len(endings) > 1 and endings != {".csv", ".csv.gz"}) or "" in endings:
-        raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(ENDINGS)}); {HELP}")
+    if len({file_format(file).name for file in files}) > 1:
+        raise DataError(f"{paths[0]}: files must all have one format, {NAMES}; {HELP}")
     refuse_duplicates(files, find_same_file)  # their contents are compared when rows are read
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    text = endings != {".parquet"}
-    read = partial(csv_stream, files, form, rows * BYTES_OF_A_ROW) if text else partial(parquet_stream, files, rows)
-    return replace(guarded(f"opening {name}", read), name=name)
+    return replace(guarded(f"opening {name}", partial(file_stream, files, form, rows)), name=name)
 
 
 def _open_address(address: str, rows: int) -> Stream:

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from prade.core.errors import DataError, closest
 from prade.core.files import find_same_content, refuse_duplicates
 from prade.data.declare.column import Column
-from prade.data.read.csv import BLOCK, CsvFormat, csv_batches, header_of
+from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat
+from prade.data.read.formats import file_format
 from prade.data.read.frames import DeclaredType
 from prade.data.read.tables import column_names, read_table
 
 ROWS_PER_BATCH = 2**16
-BYTES_READ_AT_ONCE = 2**20  # of one column of a parquet file
 
 Batch = Mapping[str, Any]  # the cells of each column, as Arrow arrays
 Reader = Callable[[Sequence[str]], Iterator[Batch]]
@@ -86,57 +86,22 @@ def memory_stream(table: Any, rows_per_batch: int = ROWS_PER_BATCH) -> Stream:
 # ---------------------------------------------------------------------- files
 
 
-def parquet_stream(
-    files: Sequence[str], rows_per_batch: int = ROWS_PER_BATCH, buffer: int = BYTES_READ_AT_ONCE
-) -> Stream:
-    """Parquet files, one after the other, each with its own types.
-
-    They are read row group by row group, when a batch is asked for: Arrow's scanner would read ahead, up to a GiB, and
-    its iterator over all row groups would keep all that it has read of the file.
-    """
-    import pyarrow.parquet as pq
-
-    headers = [pq.read_schema(file).names for file in files]
-
-    def read(names: Sequence[str]) -> Iterator[Batch]:
-        for file in files:
-            # In nanoseconds, the times of old writers would overflow.
-            options = {"coerce_int96_timestamp_unit": "us", "buffer_size": buffer, "pre_buffer": False}
-            with pq.ParquetFile(file, **options) as rows:
-                groups = range(rows.num_row_groups)
-                batches = (
-                    rows.iter_batches(rows_per_batch, row_groups=[group], columns=list(names)) for group in groups
-                )
-                for batch in chain.from_iterable(batches):
-                    yield {name: batch.column(batch.schema.get_field_index(name)) for name in names}
-
-    return _of_files(files, headers, read)
-
-
-def csv_stream(files: Sequence[str], form: CsvFormat, block: int = BLOCK) -> Stream:
-    """CSV files as text; the caller declares their format, and nothing is guessed from the rows."""
-    headers = [header_of(file, form) for file in files]
-
-    def read(names: Sequence[str]) -> Iterator[Batch]:
-        for file, header in zip(files, headers, strict=True):
-            for columns in csv_batches(file, form, len(header), [header.index(name) for name in names], block=block):
-                yield dict(zip(names, columns, strict=True))
-
-    return _of_files(files, headers, read)
-
-
-def _of_files(files: Sequence[str], headers: Sequence[Sequence[str]], read: Reader) -> Stream:
-    """The stream of files with these columns; it has the columns that all files have."""
+def file_stream(files: Sequence[str], form: CsvFormat = DEFAULT_FORMAT, rows_per_batch: int = ROWS_PER_BATCH) -> Stream:
+    """Files of one kind, one after the other, each with its own types; it has the columns that all files have."""
+    kinds = [file_format(file) for file in files]
+    headers = [kind.names(Path(file), form) for kind, file in zip(kinds, files, strict=True)]
     for file, header in zip(files, headers, strict=True):
         if len(set(header)) < len(header) or not all(header):
             raise DataError(f"{file} has a column without a name or two columns with the same name; rename the column")
     columns = tuple(name for name in headers[0] if all(name in header for header in headers))
 
-    def read_each_once(names: Sequence[str]) -> Iterator[Batch]:
+    def read(names: Sequence[str]) -> Iterator[Batch]:
         refuse_duplicates(files, find_same_content)
-        yield from read(names)
+        for kind, file in zip(kinds, files, strict=True):
+            for cells in kind.batches(Path(file), names, form, rows_per_batch):
+                yield dict(zip(names, cells, strict=True))
 
-    return Stream(columns, read_each_once)
+    return Stream(columns, read)
 
 
 # ---------------------------------------------------------------------- databases

@@ -35,6 +35,7 @@ from prade.core.execution import Execution
 from prade.core.files import found_files, paths_of
 from prade.data.public.joint import Coded, encode
 from prade.data.read.csv import format_of
+from prade.data.read.formats import NAMES
 from prade.data.read.tables import read_table, table_columns
 from prade.release.derived_files import kept_rows
 from prade.reporting.html import packed
@@ -74,7 +75,7 @@ def true_rows(plan: Plan, source: Any) -> tuple[Side, Ints]:
     if paths is None and isinstance(source, str):
         raise DataError(
             f"the truth is read from files only, but {source.partition('://')[0]}://... is the address of a database: "
-            "give a parquet or CSV file of the rows that were measured, or a glob of such files"
+            f"give a {NAMES} file of the rows that were measured, or a glob of such files"
         )
     sides, numbers = [], []
     for each in [source] if paths is None else [form.file(file) for file in found_files(paths)]:

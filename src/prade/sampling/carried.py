@@ -30,7 +30,8 @@ from prade.core.documents import json_value, structured
 from prade.core.errors import DataError, Remedy
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.files import HEADER
-from prade.data.read.tables import parquet_schema, table_suffix, write_table
+from prade.data.read.formats import PARQUET, file_format
+from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.planning.plan import Plan, public_of
 from prade.planning.settings import Settings
@@ -86,13 +87,13 @@ def carried_on(release: Release, task: Task, public: Any = None, *, other_people
 
 def header_of(path: Path) -> Carried:
     """The header of a file that `carried_on` wrote."""
-    text = (parquet_schema(path).metadata or {}).get(HEADER.encode())
+    text = (PARQUET.schema(path).metadata or {}).get(HEADER.encode())
     return structured(json_value(text or "{}"), Carried)
 
 
 def expecting_change(plan: Plan, table: PublicTable) -> Plan:
     """The plan with the change that the release behind its public table found; with any other table, the same plan."""
-    if table.files is None or table.weight != WEIGHT or table_suffix(path := Path(table.files.files[0])) != ".parquet":
+    if table.files is None or table.weight != WEIGHT or file_format(path := Path(table.files.files[0])) is not PARQUET:
         return plan
     if (change := header_of(path).change) is None:
         return plan

@@ -9,7 +9,6 @@ Both have the same rows and types. A file or a data set is written beside its na
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from prade.core.execution import Execution
 from prade.core.files import replace_file, replace_folder
 from prade.data.public.table import PublicTable
 from prade.data.read.files import folder_name, noted_share, parts_of, schema_of
-from prade.data.read.tables import SUFFIXES, csv_cells, require_csv, table_suffix
+from prade.data.read.formats import SUFFIXES, file_format, format_to_write
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
@@ -77,7 +76,7 @@ class Output:
                 raise DataError(f"{output} is the name of a file; a data set needs the name of a folder")
             _need_replaceable(path)
         else:
-            require_csv(path) if spreadsheet_safe else table_suffix(path)
+            format_to_write(path, spreadsheet_safe=spreadsheet_safe)
         return cls(path, folder, spreadsheet_safe)
 
 
@@ -150,8 +149,7 @@ def _writer(output: Output, schema: pa.Schema, folders: Sequence[str]) -> Iterat
         with replace_folder(output.path) as temporary, _parts(temporary, schema, folders) as write:
             yield write
     else:
-        kind = _one_file if table_suffix(output.path) == ".parquet" else _csv
-        with replace_file(output.path) as temporary, kind(temporary, schema, output) as write:
+        with replace_file(output.path) as temporary, _one_file(temporary, schema, output) as write:
             yield write
 
 
@@ -176,37 +174,16 @@ def _parts(root: Path, schema: pa.Schema, folders: Sequence[str]) -> Iterator[Wr
 
 @contextmanager
 def _one_file(path: Path, schema: pa.Schema, output: Output) -> Iterator[Write]:
-    """One parquet file, a row group for each batch; what it notes about all rows is added at the end."""
-    import pyarrow.parquet as pq
-
+    """One file; what it notes about all rows is added at the end."""
     numbers = np.zeros(2, np.int64)  # of copies, of rows
-    with pq.ParquetWriter(path, schema) as writer:
+    with file_format(output.path).writer(path, schema, spreadsheet_safe=output.spreadsheet_safe) as writer:
 
         def write(table: pa.Table, part: int, copied: int) -> None:
-            writer.write_table(table, row_group_size=max(1, table.num_rows))
+            writer.write(table)
             numbers[:] += copied, table.num_rows
 
         yield write
-        noted = noted_share(schema, *numbers.tolist())
-        # Arrow reads notes from its own copy of the schema.
-        own = {b"ARROW:schema": base64.b64encode(noted.serialize().to_pybytes())}
-        writer.add_key_value_metadata({**(noted.metadata or {}), **own})
-
-
-@contextmanager
-def _csv(path: Path, schema: pa.Schema, output: Output) -> Iterator[Write]:
-    import pyarrow as pa
-    import pyarrow.csv as csv
-
-    def cells(table: pa.Table) -> pa.Table:
-        return csv_cells(table, spreadsheet_safe=output.spreadsheet_safe)
-
-    compression = "gzip" if table_suffix(output.path) == ".csv.gz" else None
-    with (
-        pa.output_stream(str(path), compression=compression) as stream,
-        csv.CSVWriter(stream, cells(schema.empty_table()).schema) as writer,
-    ):
-        yield lambda table, part, copied: writer.write_table(cells(table))
+        writer.note(noted_share(schema, *numbers.tolist()))
 
 
 def _need_replaceable(path: Path) -> None:

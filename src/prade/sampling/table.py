@@ -31,11 +31,10 @@ from prade.data.declare.column import Column
 from prade.data.public.joint import Coded
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
-from prade.data.read.cells import is_text, python_values, texts_of
+from prade.data.read.cells import is_text, plain_cells, python_values, texts_of
 from prade.data.read.coding import code_cells
 from prade.data.read.files import noted_share
 from prade.data.read.frames import Frame, Like
-from prade.data.read.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates, inputs_hash, kept_estimates
 from prade.planning.plan import Plan

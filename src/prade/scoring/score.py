@@ -30,8 +30,8 @@ from prade.core.errors import DataError, closest, many, names_of
 from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Coded, encode
-from prade.data.read.cells import is_text
-from prade.data.read.tables import plain_cells, read_table, table_columns
+from prade.data.read.cells import is_text, plain_cells
+from prade.data.read.tables import read_table, table_columns
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 
 if TYPE_CHECKING:

@@ -261,10 +261,10 @@ def test_a_cell_that_is_no_text_is_outside_the_domain(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv.gz", b"a,b\ns3cret,2\n", "not a well-formed csv"),
-        ("t.csv.gz", b"\x1f\x8b\x08s3cret", "not a well-formed csv"),
+        ("t.csv.gz", b"a,b\ns3cret,2\n", "not a well-formed CSV"),
+        ("t.csv.gz", b"\x1f\x8b\x08s3cret", "not a well-formed CSV"),
         ("t.csv", b"\xff\xfe,b\ns3cret,2\n", "not text in the encoding utf-8"),
-        ("t.csv", b"a,b\n1,2\ns3cret\n", "not a well-formed csv"),
+        ("t.csv", b"a,b\n1,2\ns3cret\n", "not a well-formed CSV"),
         ("t.parquet", b"s3cret", "not a well-formed parquet"),
         ("t.xls", b"s3cret", r"ends in \.parquet, \.csv, \.csv\.gz"),
     ],

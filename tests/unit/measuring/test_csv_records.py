@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prade import Column, CsvFile, Unit
-from prade.data.read.csv import BLOCK, CsvFormat
-from prade.measuring.streams import csv_stream
+from prade.data.read.csv import BLOCK, CsvFormat, csv_batches, header_of
 from worlds.counting import counted, sqlite_file
 
 NAMES = ["A", "B", "C"]
@@ -26,9 +25,10 @@ quickly = settings(derandomize=True, deadline=None, database=None, suppress_heal
 def rows_read(path, encoding="utf-8", delimiter=",", block=BLOCK):
     """The rows as prade reads them before it codes them, missing cells as None; their order does not matter."""
     rows = Counter()
-    stream = csv_stream([str(path)], CsvFormat(encoding, delimiter), block)
-    for batch in stream.read(stream.columns):
-        columns = [cells.to_pylist() for cells in batch.values()]
+    form = CsvFormat(encoding, delimiter)
+    header = header_of(path, form)
+    for batch in csv_batches(str(path), form, len(header), range(len(header)), block=block):
+        columns = [cells.to_pylist() for cells in batch]
         rows.update(zip(*([_text(cell) for cell in column] for column in columns), strict=True))
     return rows
 

@@ -18,9 +18,17 @@ from prade.core.arrays import Floats, Ints
 from prade.core.errors import SchemaError, closest
 from prade.data.declare.column import Column
 from prade.data.declare.numeric import LARGEST_NUMBER
-from prade.data.read.cells import LARGEST_WHOLE, is_day, is_text, one_piece, python_values, require_plain_type
+from prade.data.read.cells import (
+    LARGEST_WHOLE,
+    is_day,
+    is_text,
+    one_piece,
+    plain_cells,
+    python_values,
+    require_plain_type,
+)
 from prade.data.read.coding import code_cells, numbers_of
-from prade.data.read.tables import distinct_values, group_cells, plain_cells, read_table
+from prade.data.read.tables import distinct_values, group_cells, read_table
 
 # Ages at which people usually ask: five-year groups, and 18. Questions can only be asked at edges, and another edge
 # would cost another budget.

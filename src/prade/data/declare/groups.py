@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import DataError, closest, names_of
 from prade.data.declare.column import Column
-from prade.data.read.cells import Columns, one_piece, require_plain_type
+from prade.data.read.cells import Columns, one_piece, plain_cells, require_plain_type
 from prade.data.read.coding import code_cells
-from prade.data.read.tables import column_names, distinct_values, group_cells, plain_cells, read_table
+from prade.data.read.tables import column_names, distinct_values, group_cells, read_table
 
 MOST_COMBINATIONS = 2**62
 

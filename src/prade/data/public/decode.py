@@ -29,10 +29,10 @@ from prade.data.declare.column import Column
 from prade.data.declare.numeric import Numeric
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Codes, Joint, row_weights
-from prade.data.read.cells import AT_ONCE, Columns, one_piece
+from prade.data.read.cells import AT_ONCE, Columns, one_piece, plain_cells
 from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
-from prade.data.read.tables import plain_cells, read_table
+from prade.data.read.tables import read_table
 
 NONE = -1  # in place of a row number: no public row
 MOST_INDEXES = 4  # kept at once: each takes a dozen bytes per public row

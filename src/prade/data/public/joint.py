@@ -23,9 +23,9 @@ from prade.core.errors import DataError, many, names_of
 from prade.core.execution import finishing
 from prade.data.declare.column import Column
 from prade.data.declare.schema import Schema
-from prade.data.read.cells import Columns, one_piece, python_values
+from prade.data.read.cells import Columns, one_piece, plain_cells, python_values
 from prade.data.read.coding import code_cells, numbers_of
-from prade.data.read.tables import plain_cells, read_table
+from prade.data.read.tables import read_table
 
 Codes = Mapping[str, NDArray[Any]]
 LARGEST_FULL_DOMAIN = 2**22

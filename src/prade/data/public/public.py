@@ -24,7 +24,16 @@ from prade.data.declare.column import Column
 from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Prior, encode
-from prade.data.read.cells import AT_ONCE, clean_text, is_missing, is_text, one_piece, plain_array, require_plain_type
+from prade.data.read.cells import (
+    AT_ONCE,
+    clean_text,
+    is_missing,
+    is_text,
+    one_piece,
+    plain_array,
+    plain_cells,
+    require_plain_type,
+)
 from prade.data.read.coding import numbers_of
 from prade.data.read.files import (
     HEADER,
@@ -35,7 +44,7 @@ from prade.data.read.files import (
     whole_numbers,
     write_with_header,
 )
-from prade.data.read.tables import plain_cells, read_table, table_columns
+from prade.data.read.tables import read_table, table_columns
 
 FORMAT = 3
 WITHOUT_ADDED = 2  # the format of a file without added rows

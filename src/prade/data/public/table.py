@@ -21,20 +21,12 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.decode import Decoder
 from prade.data.public.public import Public, group_columns
-from prade.data.read.cells import Columns, is_text, noted, one_piece, pandas_notes
+from prade.data.read.cells import Columns, is_text, noted, one_piece, pandas_notes, plain_cells
 from prade.data.read.coding import numbers_of
 from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat, format_of
+from prade.data.read.formats import PARQUET, file_format, guess_type
 from prade.data.read.frames import Like
-from prade.data.read.tables import (
-    column_names,
-    guess_type,
-    is_csv,
-    parquet_schema,
-    plain_cells,
-    read_table,
-    table_columns,
-    table_suffix,
-)
+from prade.data.read.tables import checked_names, read_table, table_columns
 
 
 @dataclass(frozen=True)
@@ -126,7 +118,7 @@ class PublicFiles:
     @property
     def is_text(self) -> bool:
         """Whether the table is a single CSV file."""
-        return len(self.files) == 1 and is_csv(self.files[0])
+        return len(self.files) == 1 and not file_format(self.files[0]).typed
 
     def source(self) -> Any:
         """What to read as one table: the path of the only file, or the rows of all files together."""
@@ -136,8 +128,8 @@ class PublicFiles:
     def columns(self) -> Columns:
         """The columns of all files without guessed types; of parquet files, one is read at a time."""
         refuse_duplicates(self._existing())
-        if len(self.files) > 1 and all(table_suffix(Path(file)) == ".parquet" for file in self.files):
-            names = [column_names(parquet_schema(Path(file)).empty_table()) for file in self.files]
+        if len(self.files) > 1 and all(file_format(file) is PARQUET for file in self.files):
+            names = [checked_names(PARQUET.schema(Path(file)).names) for file in self.files]
             _need_same_columns(self.files, names)
             return Columns(names[0], lambda name: _concatenated(self.files, self.csv, [name]))
         table = table_columns(self.source())

@@ -423,3 +423,8 @@ def noted(notes: Mapping[str, Any], names: Container[str]) -> dict[bytes, bytes]
     """The metadata with notes for pandas about these columns, without an index; empty if there are none."""
     columns = [note for note in notes.get("columns", []) if note["field_name"] in names]
     return {PANDAS: json.dumps({**notes, "index_columns": [], "columns": columns}).encode()} if columns else {}
+
+
+def plain_cells(column: Any) -> Any:
+    """The column without dictionary encoding."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

@@ -5,48 +5,30 @@ The rows may be private, so no error raised here contains a cell or a line of a 
 
 from __future__ import annotations
 
-import re
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as csv
-import pyarrow.parquet as pq
 
 from prade.core.errors import DataError, closest, names_of
 from prade.core.files import replace_file
 from prade.data.read.cells import (
     Columns,
-    clean_text,
     is_missing,
-    is_text,
     object_cells,
-    one_piece,
+    plain_cells,
     python_values,
     replace_invalid_utf8,
     text_of_characters,
     texts_of,
 )
-from prade.data.read.csv import CsvFormat, first_line_outside, format_of, header_of
-from prade.data.read.files import parts_of, read_parts, schema_of
-
-SUFFIXES = (".parquet", ".csv", ".csv.gz")
-# Digits with a leading zero are a code, not a number ("06" is a state), so such a column stays text.
-WHOLE = r"^-?(0|[1-9][0-9]{0,17})$"
-DECIMAL = r"^-?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?$"
-HAS_DIGIT = r"^[^eE]*[0-9]"
-ISO_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-# Times without an offset, or in UTC: other offsets could move a time to another day.
-ISO_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
-
-# What a spreadsheet may run begins like this; the last four are full-width forms of the first four.
-FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+from prade.data.read.csv import CsvFormat, format_of
+from prade.data.read.files import parts_of, read_parts
+from prade.data.read.formats import NAMES, PARQUET, damage_reported, file_format, format_to_write
 
 
 def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool = True) -> pa.Table:
@@ -78,16 +60,15 @@ def table_columns(source: Any) -> pa.Table | Columns:
     if isinstance(source, Columns):
         return source
     path = Path(source) if isinstance(source, (str, PathLike)) else None
-    if path is None or not path.exists() or not (path.is_dir() or table_suffix(path) == ".parquet"):
+    if path is None or not path.exists() or file_format(path) is not PARQUET:
         return read_table(source, guess=False)
-    parts = parts_of(path)
-    schema = parquet_schema(parts[0])
+    parts, schema = parts_of(path), PARQUET.schema(path)
 
     def read(name: str) -> pa.Table:
-        with file_damage_reported(path):
+        with damage_reported(path):
             return replace_invalid_utf8(read_parts(path, parts, [name]))
 
-    return Columns(column_names(schema.empty_table()), read, schema)
+    return Columns(checked_names(schema.names), read, schema)
 
 
 def column_names(source: Any) -> list[str]:
@@ -99,15 +80,20 @@ def column_names(source: Any) -> list[str]:
     elif hasattr(source, "columns") and hasattr(source, "dtypes"):  # pandas, polars
         names = list(source.columns)
     else:
-        kinds = "a pandas, polars or pyarrow table, a dict of arrays, or the path of a parquet or CSV file"
+        kinds = f"a pandas, polars or pyarrow table, a dict of arrays, or the path of a {NAMES} file"
         raise DataError(f"a {type(source).__name__} is not a table; give {kinds}")
+    return checked_names(names)
+
+
+def checked_names(names: Sequence[Any]) -> list[str]:
+    """Names of columns, which must be texts and differ from each other."""
     for name in names:
         if not isinstance(name, str):
             raise DataError(f"column names must be text, got {name!r}; rename the column")
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         raise DataError(f"the table has two columns named {repeated!r}; rename one")
-    return names
+    return list(names)
 
 
 def _chosen(names: Sequence[str], columns: Sequence[str] | None, where: str) -> list[str]:
@@ -158,139 +144,22 @@ def _cell_text(cell: Any) -> str | None:
 # ---------------------------------------------------------------------- files
 
 
-def table_suffix(path: Path) -> str:
-    """The suffix of a table file, which tells its format."""
-    for suffix in SUFFIXES:
-        if path.name.lower().endswith(suffix):
-            return suffix
-    raise DataError(f"{path} is not a table file; give a file that ends in {', '.join(SUFFIXES)}")
-
-
-def is_csv(path: str | PathLike[str]) -> bool:
-    """Whether a table file is text, whose cells have no types; other formats declare them."""
-    return table_suffix(Path(path)).startswith(".csv")
-
-
-def require_csv(path: str | PathLike[str]) -> str:
-    """The suffix of a CSV file; other formats are refused, because spreadsheets do not run formulas from them."""
-    if not is_csv(path):
-        raise DataError("spreadsheet-safe is for CSV files only; leave it out, because others do not need it")
-    return table_suffix(Path(path))
-
-
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
-    suffix = ".parquet" if path.is_dir() else table_suffix(path)
+    kind = file_format(path)
     if not path.exists():
         raise DataError(f"there is no file {path}; check the path")
-    with file_damage_reported(path):
-        if suffix != ".parquet":
-            return _read_csv(path, columns, guess, form)
-        parts = parts_of(path)
-        chosen = _chosen(column_names(parquet_schema(parts[0]).empty_table()), columns, str(path))
-        rows = read_parts(path, parts, chosen).replace_schema_metadata(schema_of(path).metadata)
-        return replace_invalid_utf8(rows)
-
-
-@contextmanager
-def file_damage_reported(path: Path) -> Iterator[None]:
-    """Raise what readers say about a file as a DataError: their own messages would quote a line of the file."""
-    try:
-        yield
-    except PermissionError:
-        raise DataError(f"You don't have permission to read {path}; ask for access, or use another file") from None
-    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeError):
-        kind = "parquet" if path.is_dir() else table_suffix(path)[1:]
-        raise DataError(f"{path} is not a well-formed {kind} file; create it again or convert it") from None
-
-
-def parquet_schema(path: Path) -> pa.Schema:
-    """The schema of a parquet file."""
-    with file_damage_reported(path):
-        return pq.read_schema(path)
-
-
-def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
-    try:
-        header_of(path, form)  # an error says what is wrong with the format
-        parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
-        options = csv.ReadOptions(encoding=form.encoding), parse
-        with csv.open_csv(path, *options) as reader:
-            chosen = _chosen(column_names(reader.schema.empty_table()), columns, str(path))
-        # In a text column, a cell that is not valid UTF-8 would be an error.
-        types = dict.fromkeys(chosen, pa.dictionary(pa.int32(), pa.string() if guess else pa.binary()))
-        convert = csv.ConvertOptions(
-            include_columns=chosen, column_types=types, null_values=[""], strings_can_be_null=True
-        )
-        table = csv.read_csv(path, *options, convert)
-    except (pa.ArrowException, UnicodeError):
-        if (line := first_line_outside(path, form.encoding)) is None:
-            raise
-        message = f"{path} is not text in the encoding {form.encoding}: line {line:,} is the first that is not"
-        raise DataError(message, remedy="encoding") from None
-
-    def text(coded: pa.DictionaryArray) -> pa.DictionaryArray:
-        """A column of bytes as text; cells that are not text are unlike any text."""
-        texts = clean_text(coded.dictionary.view(pa.string()))
-        return pa.DictionaryArray.from_arrays(coded.indices, texts.cast(pa.string()))
-
-    return pa.table([(guess_type if guess else text)(one_piece(table[name])) for name in chosen], names=chosen)
-
-
-def guess_type(coded: pa.DictionaryArray) -> pa.Array:
-    """A column of text, converted to the narrowest type that fits all of its cells."""
-    texts = coded.dictionary
-
-    def every(pattern: str) -> bool:
-        return bool(len(texts)) and bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
-
-    target = pa.string()
-    if every(WHOLE):
-        target = pa.int64()
-    elif every(DECIMAL) and every(HAS_DIGIT):
-        target = pa.float64()
-    elif len(texts) <= 2 and every("^([Tt]rue|TRUE|[Ff]alse|FALSE)$"):
-        target, texts = pa.bool_(), pc.utf8_lower(texts)
-    elif every(ISO_DATE):
-        target = pa.date32()
-    elif every(f"{ISO_TIME}$") or every(f"{ISO_TIME}Z$"):
-        fraction = pc.max(pc.binary_length(pc.replace_substring_regex(texts, r"^[^.]*\.?|Z$", ""))).as_py()
-        unit = ("s", "ms", "us", "ns")[-(-fraction // 3)]
-        target = pa.timestamp(unit, "UTC" if every("Z$") else None)
-    with suppress(pa.ArrowInvalid):  # digits that look like a date but are not one stay text
-        texts = texts.cast(target)
-    return texts.take(coded.indices)
+    with damage_reported(path):
+        return kind.read(path, lambda names: _chosen(checked_names(names), columns, str(path)), guess, form)
 
 
 def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
-    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`; see `csv_cells` for `spreadsheet_safe`."""
-    suffix = require_csv(path) if spreadsheet_safe else table_suffix(Path(path))
-    content = read_table(table)
-    with replace_file(path) as temporary:
-        if suffix == ".parquet":
-            pq.write_table(content, temporary)
-            return
-        compression = "gzip" if suffix == ".csv.gz" else None
-        with pa.output_stream(str(temporary), compression=compression) as stream:
-            csv.write_csv(csv_cells(content, spreadsheet_safe=spreadsheet_safe), stream)
-
-
-def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
-    """The table as it is written to a CSV file, without dictionary encoding, which the CSV writer does not support.
-
-    With `spreadsheet_safe`, texts and names that a spreadsheet may run as formulas get a single quote before them.
-    """
-    columns, names = [plain_cells(column) for column in table.columns], table.column_names
-    if spreadsheet_safe:
-        names = [re.sub(FORMULA, r"'\g<0>", name) for name in names]
-        for index, column in enumerate(columns):
-            if is_text(column.type):
-                columns[index] = pc.replace_substring_regex(column.cast(pa.large_string()), FORMULA, r"'\0")
-    return pa.table(columns, names=names)
-
-
-def plain_cells(column: Any) -> Any:
-    """The column without dictionary encoding."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    """Write a table in the format that the suffix of `path` names; see `csv_cells` for `spreadsheet_safe`."""
+    kind, content = format_to_write(path, spreadsheet_safe=spreadsheet_safe), read_table(table)
+    with (
+        replace_file(path) as temporary,
+        kind.writer(temporary, content.schema, spreadsheet_safe=spreadsheet_safe) as writer,
+    ):
+        writer.write(content)
 
 
 def group_cells(source: Any, name: str, table: pa.Table | None = None) -> pa.ChunkedArray:
