@@ -35,8 +35,8 @@ from prade.data.declare.column import Column
 from prade.data.declare.draft import proposed_links
 from prade.data.public.decode import Decoder, menu_of_public
 from prade.data.public.joint import Coded, encode
-from prade.data.read.coding import numbers_of
 from prade.data.read.cells import plain_cells
+from prade.data.read.coding import numbers_of
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_like
