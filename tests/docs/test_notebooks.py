@@ -23,7 +23,7 @@ nbformat.write(notebook, sys.argv[2])
 """
 
 
-def run(notebook: Path, folder: Path) -> dict:
+def run(notebook, folder):
     """The notebook with its outputs, after a run in a folder; a CalledProcessError that shows the cell otherwise."""
     done = folder / "done.ipynb"
     settings = {"IPYTHONDIR": str(folder / "ipython"), "MPLCONFIGDIR": str(folder / "matplotlib")}
@@ -35,11 +35,11 @@ def run(notebook: Path, folder: Path) -> dict:
     return json.loads(done.read_text("utf-8"))
 
 
-def code_cells(notebook: dict) -> list[dict]:
+def code_cells(notebook):
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def outputs(notebook: dict, kind: str) -> list[str]:
+def outputs(notebook, kind):
     """Everything of a kind that the cells showed: "text/plain", "image/png", or "stdout" and "stderr"."""
     found = [output for cell in code_cells(notebook) for output in cell["outputs"]]
     shown = [output.get("data", {}).get(kind) if "data" in output else output.get("text") for output in found]

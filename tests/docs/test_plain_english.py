@@ -4,11 +4,8 @@ An idiom is a regular expression, and what to write instead. `docs/glossary.md` 
 every room of the source are held to all of them.
 """
 
-from __future__ import annotations
-
 import re
 import tokenize
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,7 +44,7 @@ IDIOMS = [  # pattern, what to write instead
 ]
 
 
-def prose(page: Path) -> str:
+def prose(page):
     """A page without its code, and without what the glossary lists as not said."""
     text = page.read_text("utf-8")
     if page.name == "glossary.md":
@@ -55,7 +52,7 @@ def prose(page: Path) -> str:
     return CODE.sub("", FENCE.sub("", text))
 
 
-def written(file: Path) -> Iterator[str]:
+def written(file):
     """The comments, docstrings and other texts of a module."""
     with file.open("rb") as opened:
         for token in tokenize.tokenize(opened.readline):
@@ -63,7 +60,7 @@ def written(file: Path) -> Iterator[str]:
                 yield token.string
 
 
-def idioms(texts: Iterable[str]) -> list[str]:
+def idioms(texts):
     """Each idiom that occurs, with the words around it and what to write instead."""
     lines = (re.sub(r"\s+", " ", text) for text in texts)
     return [
@@ -75,18 +72,18 @@ def idioms(texts: Iterable[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_pages_are_written_in_plain_english(page: Path) -> None:
+def test_pages_are_written_in_plain_english(page):
     assert idioms([prose(page)]) == []
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_the_source_is_written_in_plain_english(room: str) -> None:
+def test_the_source_is_written_in_plain_english(room):
     place = SOURCE / room
     files = [place] if place.is_file() else sorted(place.rglob("*.py"))
     assert idioms(text for file in files for text in written(file)) == []
 
 
-def test_idioms_are_noticed_and_usual_english_and_code_are_not(tmp_path: Path) -> None:
+def test_idioms_are_noticed_and_usual_english_and_code_are_not(tmp_path):
     usual = ["there is no such file", "is no longer", "a row per person", "as many as it is estimated to have"]
     assert idioms(usual) == []
     assert len(idioms(["8 parts, 71 counts a\ngroup", "the epsilon is no number", "what the public table says"])) == 3

@@ -12,7 +12,7 @@ MOST_WORDS = 30_000
 MOST_WORDS_OF_README = 700
 
 
-def text(name: str) -> str:
+def text(name):
     return (ROOT / name).read_text("utf-8")
 
 

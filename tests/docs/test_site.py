@@ -19,7 +19,7 @@ ELSEWHERE = re.compile(r"^\s*(\w+:)?//", re.ASCII)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     place = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", place]
     done = subprocess.run(
@@ -37,16 +37,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Fetched(HTMLParser):
     """The addresses that a browser asks for when it shows a page."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.addresses: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         if tag != "a":
             self.addresses += [value for name, value in attrs if name in FETCHED and value]
 
 
-def test_every_page_is_built_and_asks_no_other_machine(site: Path) -> None:
+def test_every_page_is_built_and_asks_no_other_machine(site):
     assert {page.stem for page in (ROOT / "docs").glob("*.md")} <= {page.stem for page in site.glob("*.html")}
     for page in site.rglob("*.html"):
         parser = Fetched()
@@ -59,7 +59,7 @@ def test_every_page_is_built_and_asks_no_other_machine(site: Path) -> None:
         assert [each for pair in named for each in pair if ELSEWHERE.match(each)] == [], sheet.name
 
 
-def test_pages_take_the_reference_from_the_code(site: Path) -> None:
+def test_pages_take_the_reference_from_the_code(site):
     assert "--max-rows-per-person" in (site / "plan.html").read_text("utf-8")
     python = (site / "measure.html").read_text("utf-8")
     assert 'id="prade.Budget"' in python
@@ -71,7 +71,7 @@ def test_pages_take_the_reference_from_the_code(site: Path) -> None:
         assert not re.search(r"<!-- help: |::: prade", page.read_text("utf-8")), page.name
 
 
-def test_search_works_from_a_folder(site: Path, tmp_path: Path) -> None:
+def test_search_works_from_a_folder(site, tmp_path):
     browser = shutil.which("chromium")
     if browser is None:
         pytest.skip("Chromium is absent: install Debian's package chromium to run this test")

@@ -21,7 +21,7 @@ from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Schema
 from prade.data.declare.groups import Groups
 from prade.data.public.decode import Decoder
-from prade.data.public.joint import encode, outside
+from prade.data.public.joint import outside
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles
 from prade.data.read.coding import code_cells
@@ -213,15 +213,6 @@ def public(world: World) -> Reader:
 def infer(world: World) -> Reader:
     rows = people().slice(0, 30)
     return _tables(world, "inferring", rows, lambda path: Schema.infer(path, groups=["STATE"]).fingerprint())
-
-
-def several_public(world: World) -> Reader:
-    seed = world.folder / "public.parquet"
-
-    def read(path: Path) -> object:
-        return encode(SCHEMA, PublicFiles.at([seed, path]).source())
-
-    return _tables(world, "several public files", people(), read)
 
 
 def private_csv(world: World) -> Reader:

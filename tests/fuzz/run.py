@@ -28,9 +28,15 @@ from typing import Any
 import click
 import msgspec
 
-from fuzz.readers import ALL, Reader, World
+from fuzz import file_readers as files
+from fuzz import text_readers as texts
+from fuzz.world import Reader, World
 from prade.core.errors import PradeError
 from prade.core.files import replace_file
+
+DOCUMENTS = (files.schema_toml, files.plan_toml, files.targets_toml, files.geojson)
+TABLES = (files.groups, files.public, files.infer, files.private_csv)
+ALL = (*DOCUMENTS, files.release, files.estimates, *TABLES, texts.query, texts.numbers, texts.command_line)
 
 SLICE = 1.0  # seconds that a reader has before it is another one's turn
 SLOW = 20.0  # seconds for one input; the machine may be busy

@@ -83,18 +83,11 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder, self.plan = folder, plan()
         folder.mkdir(exist_ok=True)
-        self.release = self._released(folder / "release")
+        generator = np.random.default_rng(2)  # counts are invented
+        invented = answered(self.plan, lambda _, part, groups: generator.integers(0, 50, (groups, part.n_cells)))
+        self.release = Release.load(write_folder(folder / "release", self.plan, invented.noisy))
         self.public = Public.of(SCHEMA, people(), ["STATE", "PLACE"])
         estimates_of(self.release, self.public)
         pq.write_table(people(), folder / "public.parquet")
         SCHEMA.save(folder / "schema.toml")
         (folder / "places.csv").write_text("STATE,PLACE\n1,p\n1,q\n2,p\n")
-
-    def _released(self, place: Path) -> Release:
-        """As `measure` leaves it, with invented counts."""
-        generator = np.random.default_rng(2)
-
-        def answer(question: Any, part: Any, groups: int) -> np.ndarray:
-            return generator.integers(0, 50, (groups, part.n_cells))
-
-        return Release.load(write_folder(place, self.plan, answered(self.plan, answer).noisy))

@@ -18,11 +18,11 @@ from prade import Column, Schema, Unit
 from prade.data.public.joint import Coded
 
 
-def python(code: str) -> list[str]:
+def python(code):
     return [sys.executable, "-c", code]
 
 
-def writing(**made: object) -> list[str]:
+def writing(**made):
     """A command that writes this result."""
     given = {"seconds": 1.0, "GiB": 0.5, "errors": [0.25], "groups": [0], **made}
     return python(f"import json, sys; json.dump({given}, open(sys.argv[1], 'w'))")
@@ -121,7 +121,7 @@ def test_what_failed_or_did_a_part_is_tried_again_only_with_more_to_spend(
     assert (box.Kept(file, again=True).get("key", "code", limited()) is None) == again
 
 
-def run(errors: list[float], groups: list[int] | None = None, of: int = 3, **more: object) -> dict[str, object]:
+def run(errors, groups=None, of=3, **more):
     groups = list(range(len(errors))) if groups is None else groups
     result = {"seconds": 2.0, "GiB": 0.5, "errors": errors, "raw": errors, "biased": 0, "groups": groups, "of": of}
     return {**result, **more}
@@ -234,7 +234,7 @@ def test_stamps_follow_what_decides_a_result_and_nothing_else(monkeypatch):
     ours, peer = comparison.SYSTEMS["prade"], comparison.SYSTEMS["mst-opendp"]
     before = ours.stamp, peer.stamp
 
-    def changed() -> tuple[bool, bool]:
+    def changed():
         return ours.stamp != before[0], peer.stamp != before[1]
 
     plain = Path.read_bytes

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from fuzz import run
-from fuzz.readers import ALL, Reader, World
+from fuzz.world import Reader, World
 from prade.core.errors import DataError
 
 INPUTS = 100  # for each reader; `make fuzz` reads millions
@@ -18,7 +18,7 @@ def world(tmp_path_factory):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", run.ALL, ids=lambda make: make.__name__)
 def test_every_input_is_read_or_refused(world, make, monkeypatch):
     monkeypatch.chdir(world.folder)
     reader, rng = make(world), random.Random(1)

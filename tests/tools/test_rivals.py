@@ -23,7 +23,7 @@ SCHEMA = Schema.from_mbi({"a": 20, "b": 20, "c": 3})
 LOW = low_marginals(SCHEMA)
 
 
-def people(rows: int, seed: int, strength: float, share: float) -> dict[str, np.ndarray]:
+def people(rows, seed, strength, share):
     """b follows a with this probability; c is 0 with this share."""
     generator = np.random.default_rng(seed)
     a = generator.integers(0, 20, rows)
@@ -31,11 +31,11 @@ def people(rows: int, seed: int, strength: float, share: float) -> dict[str, np.
     return {"a": a, "b": b, "c": np.where(generator.random(rows) < share, 0, generator.integers(1, 3, rows))}
 
 
-def table_of(rows, epsilon, unit=None) -> Table:
+def table_of(rows, epsilon, unit=None):
     return Table(pa.table(rows), SCHEMA, unit or Unit(1), epsilon)
 
 
-def tables(cells: int, most: int):
+def tables(cells, most):
     """Every table of up to `most` rows, as counts of its cells."""
     for rows in range(most + 1):
         for chosen in itertools.combinations_with_replacement(range(cells), rows):
@@ -104,7 +104,7 @@ def test_a_method_comes_near_the_truth_and_spends_all_it_has(method):
     table = table_of(people(5000, 1, 0.8, 0.7), 10**6)
     found, total = method.ask(prior, table)
 
-    def off(joint: Prior) -> float:
+    def off(joint):
         return float(np.mean([np.abs(joint.project(p.columns) - truth.project(p.columns)).sum() for p in LOW]))
 
     assert off(prior) > 0.5
@@ -114,7 +114,7 @@ def test_a_method_comes_near_the_truth_and_spends_all_it_has(method):
 
 
 @pytest.fixture
-def places(tmp_path) -> Job:
+def places(tmp_path):
     """Three places of 500 people, who differ from place to place in one column."""
     schema = Schema([Column("PLACE", "group"), *(Column(name, "categorical", values=[0, 1, 2]) for name in "AB")])
     place, generator = np.repeat([0, 1, 2], 500), np.random.default_rng(0)

@@ -4,14 +4,13 @@ import json
 from contextlib import chdir
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import prade.pipeline
-from prade import Budget, Ledger, Plan, Release, Schema, Task, Unit, Workload
+from prade import Budget, Ledger, Release, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import Algorithm2
 from prade.cli import main as cli
 from prade.core.errors import DataError, PradeError
@@ -33,18 +32,18 @@ LOWER = Workload.marginals(SCHEMA, ["a", "c"])
 
 
 @pytest.fixture(scope="module")
-def public() -> Public:
+def public():
     rng = np.random.default_rng(5)
     a = rng.integers(0, 3, 400)
     return Public.of(SCHEMA, {"a": a, "b": (a + (rng.random(400) < 0.2)) % 3, "c": rng.integers(0, 2, 400)})
 
 
-def make(public: Public, epsilon: float = 2, unit: Unit | None = None, groups=GROUPS) -> Plan:
+def make(public, epsilon=2, unit=None, groups=GROUPS):
     levels = ["STATE", "PUMA"]
     return Algorithm2().plan(Task("survey", SCHEMA, epsilon, unit, levels, groups), public, (UPPER, LOWER))
 
 
-def noisy(plan: Plan, seed: int, totals: dict[tuple[int, int], int] | None = None) -> Release:
+def noisy(plan, seed, totals=None):
     """A release with invented answers: about 1,000 rows a state, 500 a PUMA; `totals` by (level, group) replaced."""
     rng = np.random.default_rng(seed)
     answers = []
@@ -87,7 +86,7 @@ def test_what_it_does_not_know_is_refused(public, terms, words):
         Algorithm2().plan(Task("survey", SCHEMA, **{**usual, **terms}), public)
 
 
-def projected(y: np.ndarray) -> np.ndarray:
+def projected(y):
     """The Euclidean-nearest distribution, by bisection of the shift."""
     low, high = y.min() - 1, y.max()
     for _ in range(200):
@@ -164,7 +163,7 @@ def test_rows_are_drawn_independently():
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory) -> Path:
+def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     data = census_like(persons=1_500, places_per_state=2, years=(2023, 2024), seed=3)
     for name, table in (("public", data.public), ("private", data.private), ("groups", data.groups)):
@@ -173,7 +172,7 @@ def files(tmp_path_factory) -> Path:
     return folder
 
 
-def synthesized(files: Path, folder: Path, *more: str, code: int = 0) -> Any:
+def synthesized(files, folder, *more, code=0):
     given = ["synthesize", "private.parquet", "--schema", "schema.toml", "--public", "public.parquet"]
     given += ["--groups", "groups.parquet", "--levels", "STATE,PLACE+YEAR", "--max-rows-per-person", "2"]
     given += ["--person-id", "PERSON", "-o", str(folder / "release"), "--ledger", str(folder / "ledger")]
@@ -184,7 +183,7 @@ def synthesized(files: Path, folder: Path, *more: str, code: int = 0) -> Any:
 
 
 @pytest.fixture(scope="module")
-def run(files, tmp_path_factory) -> tuple[Path, Any]:
+def run(files, tmp_path_factory):
     """One run by the command line, and what it says as JSON."""
     folder = tmp_path_factory.mktemp("run")
     Ledger(folder / "ledger").open_dataset("private", Unit(2, person_id="PERSON"), Budget.pure(5))

@@ -14,9 +14,6 @@ COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "TENURE"]
 FEW = ["STATE", "PLACE", "AGE", "SEX"]
 
 
-# ---------------------------------------------------------------- several budgets
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
@@ -88,9 +85,6 @@ def test_a_weak_budget_is_remarked_on_and_its_command_says_so(files, tmp_path):
     assert "--yes-weak-protection" not in first["command"]
 
 
-# ---------------------------------------------------------------- refusals
-
-
 @pytest.fixture
 def no_work(monkeypatch):
     def refuse(*_, **__):
@@ -132,8 +126,6 @@ def test_what_cannot_work_is_refused_before_the_work(files, tmp_path, more, word
     assert list(tmp_path.iterdir()) == []
 
 
-# ---------------------------------------------------------------- targets
-
 TARGETS = """\
 version = 1
 
@@ -167,9 +159,6 @@ def test_targets_are_in_the_plan_and_on_the_page(files, tmp_path):
     assert f"{errors[4].error:.4f}" in page
 
 
-# ---------------------------------------------------------------- one budget, without a rehearsal
-
-
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
@@ -197,13 +186,8 @@ def measuring(rows, public, *more):
     ("public", "more", "expected"),
     [
         (["ageless.csv"], [], "ageless.csv: the table has no column 'AGE'"),
-        (["public.csv", "ageless.csv"], [], "ageless.csv lacks the column AGE, which "),
         (["public.csv"], ["--weight", "WEIGHT"], "public.csv: the table has no column 'WEIGHT'"),
-        (
-            ["text.csv"],
-            ["--weight", "WEIGHT"],
-            "text.csv: column 'WEIGHT': the weight of row 5 is 'heavy' (1 such row)",
-        ),
+        (["text.csv"], ["--weight", "WEIGHT"], "text.csv: column 'WEIGHT': the weight of row 5 is 'heavy' (1 such"),
         (["negative.csv"], ["--weight", "WEIGHT"], "column 'WEIGHT': the weight of row 5 is '-3'"),
     ],
 )
@@ -211,9 +195,6 @@ def test_a_plan_refuses_what_sample_cannot_read_and_names_the_file(rows, tmp_pat
     said = call(*measuring(rows, public, *more), "-o", tmp_path / "plan.toml", code=1).stderr
     assert expected in said
     assert not (tmp_path / "plan.toml").exists()
-
-
-# ---------------------------------------------------------------- what a plan covers
 
 
 def test_check_and_plan_say_what_will_not_be_measured(rows, tmp_path):
@@ -232,9 +213,6 @@ def test_check_and_plan_say_what_will_not_be_measured(rows, tmp_path):
     said = call(*made, *tuned).stdout
     assert unlisted in said
     assert "not measured, so that their values follow the public table: AGE, SEX" in said
-
-
-# ---------------------------------------------------------------- whom a plan is about
 
 
 def test_the_people_are_those_of_the_release_before(rows, tmp_path, custodian):
@@ -269,9 +247,6 @@ def test_the_people_are_those_of_the_release_before(rows, tmp_path, custodian):
     assert [entry.dataset for entry in Ledger(custodian).entries("people")] == ["people"] * 2
 
 
-# ---------------------------------------------------------------- what is not overwritten
-
-
 @pytest.mark.parametrize("command", ["plan", "infer"])
 def test_an_existing_file_is_replaced_with_force_only(rows, tmp_path, command):
     infer = ["schema", "infer", rows / "public.csv", "--groups", "STATE,PLACE"]
@@ -285,9 +260,6 @@ def test_an_existing_file_is_replaced_with_force_only(rows, tmp_path, command):
     assert place.read_text() != "by hand"
     if command == "infer":
         assert Schema.load(place).coded == ("AGE", "SEX")
-
-
-# ---------------------------------------------------------------- what a draft takes for missing
 
 
 def test_infer_says_what_it_took_for_missing(tmp_path):

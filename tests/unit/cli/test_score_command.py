@@ -51,20 +51,15 @@ def test_metrics_as_a_table(call, home):
     header = next(line for line in done.stdout.splitlines() if line.startswith("metric "))
     assert header.split() == ["metric", "synthetic", "public", "how", "to", "read", "it"]
     alone = call("--metrics").stdout
-    assert next(line for line in alone.splitlines() if line.startswith("metric ")).split()[:3] == [
-        "metric",
-        "synthetic",
-        "how",
-    ]
+    header = next(line for line in alone.splitlines() if line.startswith("metric "))
+    assert header.split()[:3] == ["metric", "synthetic", "how"]
 
 
 def test_json_has_them_all(call, home):
     found = json.loads(call("--json", "--metrics", "--public", home / "public.parquet").stdout)
     assert {"mean", "nist", "groups", "pairs", "worst_pairs", "worst_places", "public", "metrics"} <= set(found)
-    assert set(found["metrics"]) == {
-        *("summary", "rows", "kmarginal", "propensity", "linear", "logistic", "correlations", "unique"),
-        "consistency",
-    }
+    metrics = "summary rows kmarginal propensity linear logistic correlations unique consistency"
+    assert set(found["metrics"]) == set(metrics.split())
     assert found["metrics"]["propensity"]["synthetic"]["auc"] >= 0.5
     assert 0 < found["public"]["ratio"] < 1
     assert [each["k"] for each in found["metrics"]["kmarginal"]] == [1, 2, 3]
@@ -85,7 +80,6 @@ def test_what_to_install_is_said(call, monkeypatch):
         (["--linear", "INCOME ~ AGE"], 2, "also give --metrics"),
         (["--weight", "W"], 2, "also give them with --public"),
         (["--metrics", "--linear", "INCOME on AGE"], 1, "as in Y ~ A + B"),
-        (["--metrics", "--linear", "INCOM ~ AGE"], 1, "did you mean 'INCOME'"),
         (["--metrics", "--logistic", "AGE = 66 ~ SEX"], 1, "AGE"),
         (["--metrics", "--public", "nowhere.parquet"], 1, "there is no public file"),
     ],

@@ -61,7 +61,7 @@ def test_another_thread_goes_on_meanwhile():
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 1000, 5000])
-def test_every_mark_picks_the_index_that_it_falls_on(n: int) -> None:
+def test_every_mark_picks_the_index_that_it_falls_on(n):
     """Against a search for each mark."""
     generator = np.random.default_rng(n)
     weights = np.where(generator.random(1000) < 0.3, 0.0, generator.exponential(size=1000))
@@ -73,7 +73,7 @@ def test_every_mark_picks_the_index_that_it_falls_on(n: int) -> None:
         assert (weights[sample] > 0).all()
 
 
-def test_edges_rounding_and_no_weight_at_all() -> None:
+def test_edges_rounding_and_no_weight_at_all():
     assert systematic(np.array([1.0, 0.0, 1.0]), 2, 0.0).tolist() == [0, 2]  # a mark on an edge picks what comes after
     assert systematic(np.append(np.full(999, 0.1), [0.0, 0.0]), 7, 1.0).max() == 998  # rounding leads no mark beyond
     assert marked(np.zeros(3), 2, 0.5).tolist() == [3, 3]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import prade
-from prade import DataError, Plan, Synthesizer, Unit, Workload
+from prade import DataError, Synthesizer, Unit, Workload
 from prade.core.files import OPENING, content_hash, find_duplicate, refuse_duplicates
 from prade.data.public.table import PublicFiles
 from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
@@ -36,12 +36,12 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def rows_in(source) -> int:
+def rows_in(source):
     (counts,) = count(source, SCHEMA, Workload.all_marginals(SCHEMA, 1).parts, None, Unit(1))
     return int(counts.sum())
 
 
-def again(way: str) -> str:
+def again(way):
     """The file x.csv under another name."""
     os.symlink("x.csv", "link.csv")
     os.symlink(".", "way")
@@ -117,7 +117,7 @@ def test_what_cannot_be_decompressed_is_named(here, content):
         refuse_duplicates(["x.csv", "z.csv.gz"])
 
 
-def planned(*public, weight=None) -> Plan:
+def planned(*public, weight=None):
     plan = plan_of(SCHEMA, EVERYBODY, dataset="people")
     return plan.with_public(PublicFiles.at(public, weight)) if public else plan
 

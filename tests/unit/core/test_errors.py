@@ -15,7 +15,7 @@ from prade.core.errors import _WORDS, Remedy, in_words
 SOURCE = Path(prade.__file__).parent
 
 
-def remedies_in_use() -> set[str]:
+def remedies_in_use():
     """The names that errors in the package are raised with."""
     texts = (path.read_text() for path in SOURCE.rglob("*.py"))
     return {name for text in texts for name in re.findall(r'(?:remedy=|Remedy\()\s*"(\w+)"', text)}

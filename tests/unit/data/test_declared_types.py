@@ -1,7 +1,5 @@
 """Programs read the synthetic file as the same types as the public one: pandas, polars and pyarrow."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -18,7 +16,7 @@ from prade.data.read.tables import read_table, write_table
 ROWS = 300
 
 
-def frame(seed: int = 0) -> pd.DataFrame:
+def frame(seed=0):
     """One column of each kind, some with missing values, and an index that is not the rows' numbers."""
     generator = np.random.default_rng(seed)
     gaps = generator.random(ROWS) < 0.2
@@ -37,7 +35,7 @@ def frame(seed: int = 0) -> pd.DataFrame:
     )
 
 
-def as_polars(public: pd.DataFrame) -> pl.DataFrame:
+def as_polars(public):
     return pl.from_pandas(public).with_columns(
         pl.col("TEXT").cast(pl.Categorical),
         pl.col("KIND").cast(pl.Enum(["y", "x", "never"])),
@@ -46,7 +44,7 @@ def as_polars(public: pd.DataFrame) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module", params=["pandas", "polars", "pyarrow"])
-def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Schema]:
+def files(request, tmp_path_factory):
     """A public file, a synthetic one made from it, and the schema."""
     folder = tmp_path_factory.mktemp(request.param)
     public, synthetic = folder / "public.parquet", folder / "synthetic.parquet"

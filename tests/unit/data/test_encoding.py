@@ -2,7 +2,6 @@
 
 import datetime
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from prade.data.read.tables import write_table
 from worlds.survey import plain_decoder
 
 
-def codes_of(column: Column, cells: Any) -> list[int]:
+def codes_of(column, cells):
     codes: list[int] = encode(Schema([column]), {column.name: cells}).codes[column.name].tolist()
     return codes
 

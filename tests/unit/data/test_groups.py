@@ -15,7 +15,7 @@ PLACES = {"STATE": [39, 17, 39, 17], "PUMA": ["02", "01", "01", "03"], "YEAR": [
 
 
 @pytest.fixture
-def places() -> Groups:
+def places():
     return Groups.of(PLACES)
 
 
@@ -119,7 +119,7 @@ def test_lists_are_refused(table, error, message):
         Groups.of(table)
 
 
-def group_of(groups: Groups, available, by, row: dict) -> int | None:
+def group_of(groups, available, by, row):
     """The group of one row, by what `keyed` returns."""
     keyed = groups.keyed(available, groups.level(by).number)
     place = 0

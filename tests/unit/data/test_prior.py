@@ -9,7 +9,7 @@ from prade.data.public.joint import Prior
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
 
 
-def as_dict(joint) -> dict[tuple[int, ...], float]:
+def as_dict(joint):
     """Mass by row, whatever the order of the rows."""
     rows = zip(*(codes.tolist() for codes in joint.codes.values()), strict=True)
     return dict(zip(rows, joint.weights.tolist(), strict=True))

@@ -18,9 +18,6 @@ SEX = Column("SEX", "categorical", values=(1, 2))
 DAYS = Column("D", "numeric", edges=(datetime.date(1970, 1, 2), datetime.date(1970, 2, 1)))
 
 
-# ---------------------------------------------------------------- codes
-
-
 @pytest.mark.parametrize(
     ("column", "texts"),
     [
@@ -78,9 +75,6 @@ def test_which_codes_satisfy_a_comparison(column, op, value, expected):
 def test_what_codes_cannot_decide_is_refused(column, op, value, message):
     with pytest.raises(WorkloadError, match=message):
         column.satisfying(op, value)
-
-
-# ---------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize(
@@ -154,9 +148,6 @@ def test_refusals_of_a_schema_and_its_file(tmp_path):
         Schema.load(tmp_path / "a.toml")
 
 
-# ---------------------------------------------------------------- schemas and their files
-
-
 def test_equality_tells_types_apart():
     ones, truths = (Column("X", "categorical", values=values) for values in ((0, 1), (False, True)))
     assert ones != truths
@@ -195,9 +186,6 @@ def test_save_and_load(tmp_path):
     assert "values = [1, 2]\n" in Schema([SEX]).to_toml()
     body = 'version = 1\n[[column]]\nname = "D"\nkind = "categorical"\nvalues = [2020-01-01, 2020-01-02]'
     assert Schema.from_toml(body)["D"].values == ("2020-01-01", "2020-01-02")
-
-
-# ---------------------------------------------------------------- drafts
 
 
 DAY = datetime.date(2020, 1, 1)

@@ -1,10 +1,6 @@
 """`prade check PLAN --private TABLE`: what the custodian sees before anything is spent, and that nothing is written."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -36,11 +32,11 @@ SEXES = Schema([Column("SEX", "categorical", values=[1, 2])])
 SEX_PLAN = plan_of(SEXES, Level((), Workload.all_marginals(SEXES, 1)))
 
 
-def run(*arguments: object) -> Any:
+def run(*arguments):
     return CliRunner().invoke(every_command(), [str(each) for each in arguments])
 
 
-def test_everything_that_a_custodian_may_want_to_know() -> None:
+def test_everything_that_a_custodian_may_want_to_know():
     found = check(PLAN, pa.table(ROWS))
     assert found.rows == 6
     assert found.outside == {"SEX": (0.5, {"M": 2, "F": 1}), "STATE": (1 / 6, {"z": 1}), "TOWN": (1 / 6, {"d": 1})}
@@ -52,13 +48,13 @@ def test_everything_that_a_custodian_may_want_to_know() -> None:
 
 
 @pytest.mark.parametrize(("odd", "fits"), [(10, True), (11, False)])
-def test_a_tenth_of_the_cells_may_be_outside(odd: int, fits: bool) -> None:
+def test_a_tenth_of_the_cells_may_be_outside(odd, fits):
     found = check(SEX_PLAN, {"SEX": ["M"] * odd + ["1"] * (100 - odd)})
     assert found.outside["SEX"] == (odd / 100, {"M": odd})
     assert found.fits is fits
 
 
-def test_a_table_that_cannot_be_measured_is_not_read(tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_measured_is_not_read(tmp_path):
     dated = "CREATE TABLE people AS SELECT * REPLACE (DATE '2020-01-01' AS AGE) FROM given"
     for private, problem in (
         (pa.table(ROWS).drop_columns(["SEX", "ID"]), "no column 'SEX'"),
@@ -71,14 +67,14 @@ def test_a_table_that_cannot_be_measured_is_not_read(tmp_path: Path) -> None:
         assert (found.rows, found.fits) == (0, False)
 
 
-def test_many_different_values_are_counted_by_the_commonest() -> None:
+def test_many_different_values_are_counted_by_the_commonest():
     found = check(SEX_PLAN, {"SEX": [f"w{number}" for number in range(70_000)] + ["often"] * 500})
     share, values = found.outside["SEX"]
     assert share == 1
     assert max(values, key=lambda value: values[value]) == "often"
 
 
-def test_the_command_prints_writes_nothing_and_its_exit_code_tells(tmp_path: Path) -> None:
+def test_the_command_prints_writes_nothing_and_its_exit_code_tells(tmp_path):
     PLAN.save(tmp_path / "plan.toml")
     pc.write_csv(pa.table(ROWS), tmp_path / "people.csv")
     before = sorted(tmp_path.iterdir())
@@ -95,7 +91,7 @@ def test_the_command_prints_writes_nothing_and_its_exit_code_tells(tmp_path: Pat
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_groups_that_are_coded_in_another_way_are_said() -> None:
+def test_groups_that_are_coded_in_another_way_are_said():
     """Else all rows would be left out, and the budget spent on zeros."""
     schema = Schema([Column("AGE", "numeric", edges=[18])])
     ages = Workload.all_marginals(schema, 1)
@@ -111,14 +107,14 @@ def test_groups_that_are_coded_in_another_way_are_said() -> None:
     assert (found.outside, found.unlisted_rows, found.fits) == ({}, 10, False)
 
 
-def test_a_cell_cannot_move_the_cursor() -> None:
+def test_a_cell_cannot_move_the_cursor():
     shown = str(check(SEX_PLAN, {"SEX": ["\x1b[31mred\nall cells fit the schema", "1"]}))
     assert "\x1b" not in shown
     assert "\\x1b[31mred\\nall cells" in shown
 
 
 @pytest.mark.parametrize("words", [["p.toml"], ["p.toml", "--private", "x.csv", "--schema", "s.toml"]])
-def test_a_plan_goes_with_a_private_table_and_a_schema_with_public_ones(words: list[object]) -> None:
+def test_a_plan_goes_with_a_private_table_and_a_schema_with_public_ones(words):
     done = run("check", *words)
     assert done.exit_code == 2
     assert "give one plan with --private alone, or public files with --schema" in done.stderr

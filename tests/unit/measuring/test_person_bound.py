@@ -1,15 +1,11 @@
 """At most so many rows of each person: against a plain Python model, and ids that are never confused or split."""
 
-from __future__ import annotations
-
 import datetime
 import secrets
 import uuid
 from collections import Counter
 from contextlib import ExitStack
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -27,12 +23,12 @@ from worlds.counting import counted
 RECORD = record_type({"AGE": np.dtype(np.int16), "SEX": np.dtype(np.int16)})
 
 
-def records(rows: list[tuple[int, int, int, int]]) -> Any:
+def records(rows):
     """Rows of (person, place, age, sex); the second half of a person is another number."""
     return np.array([(person, 7 * person + 1, place, age, sex) for person, place, age, sex in rows], RECORD)
 
 
-def contents(rows: Any) -> Counter[tuple[int, ...]]:
+def contents(rows):
     return Counter(tuple(map(int, row)) for row in rows.tolist())
 
 
@@ -41,9 +37,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 1
 
 @settings(max_examples=100)
 @given(rows=ROWS, most=st.integers(1, 5), per_group=st.none() | st.integers(1, 3))
-def test_each_person_keeps_as_many_rows_as_allowed(
-    rows: list[tuple[int, int, int, int]], most: int, per_group: int | None
-) -> None:
+def test_each_person_keeps_as_many_rows_as_allowed(rows, most, per_group):
     unit = Unit(most, person_id="ID", per_group=None if per_group is None else min(per_group, most))
     kept = bounded(records(rows), unit)
     assert contents(kept) <= contents(records(rows))
@@ -58,9 +52,7 @@ def test_each_person_keeps_as_many_rows_as_allowed(
 
 @settings(max_examples=100)
 @given(rows=ROWS, seed=st.integers(0, 9), most=st.integers(1, 3), per_group=st.booleans())
-def test_what_is_kept_of_a_person_depends_on_that_persons_rows_alone(
-    rows: list[tuple[int, int, int, int]], seed: int, most: int, per_group: bool
-) -> None:
+def test_what_is_kept_of_a_person_depends_on_that_persons_rows_alone(rows, seed, most, per_group):
     """Not on the others, nor on the order in which rows come."""
     unit = Unit(most, person_id="ID", per_group=1 if per_group else None)
     together = bounded(records(rows), unit)
@@ -71,7 +63,7 @@ def test_what_is_kept_of_a_person_depends_on_that_persons_rows_alone(
         assert contents(alone) == contents(together[together["person"] == person])
 
 
-def test_rows_are_chosen_at_random() -> None:
+def test_rows_are_chosen_at_random():
     """Of 4,000 persons with two rows each, about half keep the first: beyond these bounds once in 10^15."""
     people = np.arange(1, 4001)
     ids = pa.array(np.repeat(people, 2).astype(str)).cast(pa.large_binary())
@@ -85,9 +77,7 @@ def test_rows_are_chosen_at_random() -> None:
 
 
 @pytest.mark.parametrize("memory", [2**30, 2000, 0], ids=["in memory", "spilled in part", "all spilled"])
-def test_rows_beyond_the_memory_go_to_disk_and_come_back(
-    memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_beyond_the_memory_go_to_disk_and_come_back(memory, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     generator = np.random.default_rng(1)
     rows = np.empty(3000, RECORD)
@@ -124,7 +114,7 @@ LARGE = 900_000_000_000_000_000
     ],
     ids=["int64", "text", "decimal", "uint64", "objects of 71 bits", "objects", "bytes", "dictionary"],
 )
-def test_different_ids_are_different_persons(cells: Any) -> None:
+def test_different_ids_are_different_persons(cells):
     ids = exact_ids(cells)
     assert ids.null_count == 0
     assert len(ids.unique()) == 1000
@@ -144,7 +134,7 @@ def test_different_ids_are_different_persons(cells: Any) -> None:
         [uuid.UUID(int=7), str(uuid.UUID(int=7))],
     ],
 )
-def test_one_id_is_one_person_in_every_type(alike: list[Any]) -> None:
+def test_one_id_is_one_person_in_every_type(alike):
     """Files of one table may have different types: one missing id turns whole numbers into floats."""
     assert len(set(exact_ids(object_cells(alike)).to_pylist())) == 1
     plain = [value for value in alike if not isinstance(value, (np.generic, uuid.UUID))]
@@ -167,12 +157,12 @@ def test_one_id_is_one_person_in_every_type(alike: list[Any]) -> None:
     ],
     ids=lambda cells: str(cells.type),
 )
-def test_what_cannot_be_an_id_is_none(cells: Any) -> None:
+def test_what_cannot_be_an_id_is_none(cells):
     assert exact_ids(cells).null_count == len(cells)
 
 
 @pytest.mark.parametrize("most", [1, 3, 10])
-def test_a_person_is_the_same_in_every_batch(most: int) -> None:
+def test_a_person_is_the_same_in_every_batch(most):
     """Two persons with a row in each of ten batches."""
     rows = pa.table({"AGE": [age for number in range(10) for age in (number, 70)], "ID": [1, 2] * 10})
     column = Column("AGE", "numeric", edges=[18, 65])
@@ -180,14 +170,14 @@ def test_a_person_is_the_same_in_every_batch(most: int) -> None:
     assert found.tolist() == [[most, 0, most]]
 
 
-def test_ids_of_different_kinds_are_not_confused() -> None:
+def test_ids_of_different_kinds_are_not_confused():
     cells = object_cells([0, "1970", 1970, "a", "a.0", ".0"])
     assert len(exact_ids(cells).unique()) == 5  # "1970" and 1970 are one
     stored = pa.array([uuid.UUID(int=7).bytes], pa.binary(16))
     assert exact_ids(pa.ExtensionArray.from_storage(pa.uuid(), stored)).to_pylist() == [str(uuid.UUID(int=7)).encode()]
 
 
-def test_the_hash_depends_on_the_secret() -> None:
+def test_the_hash_depends_on_the_secret():
     ids = exact_ids(pa.array(["a", "b", "a", None]))
     (first, known), (second, _) = hashed(ids, bytes(32)), hashed(ids, bytes(31) + b"1")
     assert known.tolist() == [True, True, True, False]

@@ -1,13 +1,10 @@
 """Labels cost nothing: they are in a plan's file, but not in its hash, its ledger record or what is measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from prade import BudgetError, Column, Level, Plan, Release, Schema, SchemaError, Task, Workload
+from prade import BudgetError, Column, Level, Release, Schema, SchemaError, Task, Workload
 from prade.measuring.run import measure
 from prade.planning.plan import measured_to_dict
 from prade.release.release import measurement_table
@@ -27,11 +24,11 @@ LABELLED = Schema(
 ROWS = {"PLACE": ["a", "b"] * 30, "AGE": [5, 30, 70] * 20, "SEX": [1, 2, 2, 1, 1, 2] * 10}
 
 
-def plan_with(schema: Schema) -> Plan:
+def plan_with(schema):
     return plan_of(schema, Level("PLACE", Workload.all_marginals(schema, 2)), groups={"PLACE": ["a", "b"]})
 
 
-def test_the_hash_equality_and_tasks_leave_labels_out_but_not_values() -> None:
+def test_the_hash_equality_and_tasks_leave_labels_out_but_not_values():
     bare, labelled = plan_with(BARE), plan_with(LABELLED)
     assert (labelled.hash, labelled, labelled.describe()) == (bare.hash, bare, bare.describe())
     assert measured_to_dict(labelled) == measured_to_dict(bare)
@@ -41,7 +38,7 @@ def test_the_hash_equality_and_tasks_leave_labels_out_but_not_values() -> None:
     assert Task("survey", LABELLED, 1, **given).differs_from(Task("survey", BARE, 1, **given)) is None
 
 
-def test_a_plan_takes_the_labels_of_a_schema_with_its_columns() -> None:
+def test_a_plan_takes_the_labels_of_a_schema_with_its_columns():
     found = plan_with(BARE).with_labels(LABELLED)
     assert found == plan_with(BARE)
     assert found.schema["SEX"].label_of(1) == "male"
@@ -49,7 +46,7 @@ def test_a_plan_takes_the_labels_of_a_schema_with_its_columns() -> None:
         found.with_labels(LABELLED.select(["AGE", "SEX"]))
 
 
-def test_a_plan_that_was_paid_for_is_not_paid_for_again_with_labels(tmp_path: Path) -> None:
+def test_a_plan_that_was_paid_for_is_not_paid_for_again_with_labels(tmp_path):
     """And a labelled release records and stores what one without labels does."""
     bare, labelled = plan_with(BARE), plan_with(LABELLED)
     ledger = ledger_for(bare, tmp_path / "prade.ledger", cap=3)

@@ -17,16 +17,16 @@ PLACES = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
 ONE, PERSON = Budget.pure(1), Unit(2, "ID", 1)
 
 
-def marginals(*columns) -> Workload:
+def marginals(*columns):
     return Workload.marginals(SCHEMA, columns)
 
 
-def make(*levels, budget=None, unit=None, groups=PLACES, schema=SCHEMA, dataset="survey", noise=None) -> Plan:
+def make(*levels, budget=None, unit=None, groups=PLACES, schema=SCHEMA, dataset="survey", noise=None):
     return Plan(dataset, schema, budget or Budget.pure(1), unit or Unit(), list(levels), groups, noise=noise)
 
 
 @pytest.fixture
-def uneven() -> tuple[Level, Level]:
+def uneven():
     """Shares 1 (totals), 1 (two parts) and 3 (one part) of five by state, 5 of five by PUMA."""
     return Level("STATE", [Ask(marginals("age", "sex"), 1), Ask(marginals("town"), 3)], 1), Level(
         "PUMA", Ask(marginals(("age", "sex")), 5), 0

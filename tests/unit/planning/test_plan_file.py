@@ -66,7 +66,7 @@ values = ["m", "f"]
 
 
 @pytest.fixture
-def plan() -> Plan:
+def plan():
     schema = Schema(
         [
             Column("AGE", "numeric", edges=(18, 65), integer=True, missing=True),

@@ -23,11 +23,11 @@ LEVELS = (("STATE",), ("STATE", "PUMA"))
 GROUPS = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
 
 
-def task(*targets, **changed) -> Task:
+def task(*targets, **changed):
     return Task("survey", SCHEMA, 1, Unit(1), ["STATE", "PUMA"], GROUPS, targets=targets, **changed)
 
 
-def plan_for(made: Task, **more) -> Plan:
+def plan_for(made, **more):
     return Plan.of(made, [Level("STATE"), Level("PUMA", Workload.all_marginals(SCHEMA, 1))], **more)
 
 

@@ -2,10 +2,6 @@
 
 # ruff: noqa: RUF001 - letters that look alike are the subject
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,19 +12,19 @@ from prade.privacy.dataset_names import confusable, dataset_name
 SCHEMA = Schema.from_mbi({"age": 4})
 
 
-def plan_for(name: str) -> Plan:
+def plan_for(name):
     return Plan(name, SCHEMA, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(SCHEMA, 1))])
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path):
     ledger = Ledger(tmp_path / "l")
     ledger.open_dataset("copco 1", Unit(1), Budget.pure(1))
     return ledger
 
 
 @pytest.mark.parametrize("name", ["ｃopco 1", "copco ①", "copco\u00a01", "copco\u20031"])
-def test_plans_and_ledgers_use_one_normal_form(ledger: Ledger, name: str) -> None:
+def test_plans_and_ledgers_use_one_normal_form(ledger, name):
     assert plan_for(name).dataset == "copco 1"
     assert plan_for(name).hash == plan_for("copco 1").hash
     assert ledger.dataset(name) == ledger.open_dataset(name, Unit(1), Budget.pure(1)) == ledger.dataset("copco 1")
@@ -47,7 +43,7 @@ def test_plans_and_ledgers_use_one_normal_form(ledger: Ledger, name: str) -> Non
         *("", " ", "-", "...", "_ _", "€", "🐘", "\u0301"),
     ],
 )
-def test_names_that_nobody_can_read_or_tell_apart_are_refused(ledger: Ledger, name: str) -> None:
+def test_names_that_nobody_can_read_or_tell_apart_are_refused(ledger, name):
     for use in (plan_for, lambda name: ledger.open_dataset(name, Unit(1), Budget.pure(1))):
         with pytest.raises(PradeError, match="give one that has a letter or a digit, and no invisible characters"):
             use(name)
@@ -58,7 +54,7 @@ def test_names_that_nobody_can_read_or_tell_apart_are_refused(ledger: Ledger, na
     ["перепись 2020", "census перепись", "Etat civil été", "Hawaiʻi", "国勢調査2020年", "2020年PUMS",
      "Απογραφή", "α-survey", "x_y-z 3", "الإحصاء"],
 )  # fmt: skip
-def test_names_in_any_language_are_fine(name: str) -> None:
+def test_names_in_any_language_are_fine(name):
     assert dataset_name(name) == name == plan_for(name).dataset
 
 
@@ -70,7 +66,7 @@ def test_names_in_any_language_are_fine(name: str) -> None:
         *("copco_1", "copco.1", "copco-1", "copco/1", "copco: 1!", "(copco) 1", "copco+1", "co'pco 1", "«copco 1»"),
     ],
 )
-def test_a_name_that_looks_like_a_recorded_one_gets_no_budget_of_its_own(ledger: Ledger, name: str) -> None:
+def test_a_name_that_looks_like_a_recorded_one_gets_no_budget_of_its_own(ledger, name):
     half, terms = Budget.pure("1/2"), {"unit": Unit(1), "cap": Budget.pure(1)}
     for act in (
         *(ledger.dataset, ledger.remaining, ledger.entries, ledger.account, ledger.knows, ledger.next_year),
@@ -85,7 +81,7 @@ def test_a_name_that_looks_like_a_recorded_one_gets_no_budget_of_its_own(ledger:
     assert len(ledger.datasets()) == 1
 
 
-def test_two_accounts_of_an_earlier_version_stay_two(tmp_path: Path) -> None:
+def test_two_accounts_of_an_earlier_version_stay_two(tmp_path):
     """Version 0.9 took both names; each is found under its own."""
     both = ["census 2020", "census_2020"]
     ledger = Ledger(tmp_path / "l")
@@ -112,12 +108,12 @@ def test_two_accounts_of_an_earlier_version_stay_two(tmp_path: Path) -> None:
         ("resume", "resumé", False),
     ],
 )
-def test_only_letters_accents_and_digits_tell_names_apart(name: str, other: str, same: bool) -> None:
+def test_only_letters_accents_and_digits_tell_names_apart(name, other, same):
     assert confusable(name, other) == confusable(other, name) == same
 
 
 @given(st.text(min_size=1))
-def test_a_normal_form_is_its_own(text: str) -> None:
+def test_a_normal_form_is_its_own(text):
     try:
         name = dataset_name(text)
     except PradeError:

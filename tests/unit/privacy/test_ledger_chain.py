@@ -1,11 +1,7 @@
 """The ledger as a chain: heads, raised caps, imported releases, one ledger per custodian."""
 
-from __future__ import annotations
-
 import shutil
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import platformdirs
 import pytest
@@ -23,16 +19,16 @@ from worlds.plans import ledger_for, plan_of
 plan_for = partial(plan_of, SCHEMA, EVERYBODY, unit=TWO_ROWS, dataset="people")
 
 
-def ledger_at(path: Path, cap: object = 4) -> Ledger:
+def ledger_at(path, cap=4):
     return ledger_for(plan_for(), path, cap)
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path):
     return ledger_at(tmp_path / "l")
 
 
-def test_every_event_moves_the_head_and_all_heads_stay_on_the_chain(ledger: Ledger) -> None:
+def test_every_event_moves_the_head_and_all_heads_stay_on_the_chain(ledger):
     seen = [ledger.head()]
     entry = ledger.reserve("people", "p", Budget.pure(1))
     seen.append(ledger.head())
@@ -58,7 +54,7 @@ def test_every_event_moves_the_head_and_all_heads_stay_on_the_chain(ledger: Ledg
     assert str(ledger.path) in ledger.account("people")
 
 
-def test_reading_and_what_changes_nothing_leave_the_head(ledger: Ledger) -> None:
+def test_reading_and_what_changes_nothing_leave_the_head(ledger):
     entry = ledger.reserve("people", "p", Budget.pure(1))
     ledger.start_drawing(entry.id)
     ledger.commit(entry.id, "h")
@@ -72,7 +68,7 @@ def test_reading_and_what_changes_nothing_leave_the_head(ledger: Ledger) -> None
     assert ledger.head() == head
 
 
-def test_two_copies_that_do_the_same_in_the_same_second_are_told_apart(ledger: Ledger, tmp_path: Path) -> None:
+def test_two_copies_that_do_the_same_in_the_same_second_are_told_apart(ledger, tmp_path):
     copies = [Ledger(shutil.copy(ledger.path, tmp_path / f"copy {number}")) for number in range(2)]
     one, other = (copy.reserve("people", "p", Budget.pure(1)).head for copy in copies)
     assert one != other
@@ -80,7 +76,7 @@ def test_two_copies_that_do_the_same_in_the_same_second_are_told_apart(ledger: L
     assert [[copy.has(head) for head in (one, other)] for copy in copies] == [[True, False], [False, True]]
 
 
-def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger, tmp_path):
     release = measure(plan_for(), PERSONS, tmp_path / "r", ledger)
     (entry,) = ledger.entries("people")
     assert entry.head is not None
@@ -96,7 +92,7 @@ def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger: Ledger, tmp
     assert ledger.head() == head
 
 
-def test_a_cap_is_raised_on_the_record(ledger: Ledger) -> None:
+def test_a_cap_is_raised_on_the_record(ledger):
     ledger.reserve("people", "p", Budget.pure(3))
     home = ledger.raise_cap("people", Budget.pure(6), " second wave, approved ")
     assert home == ledger.dataset("people")
@@ -121,14 +117,14 @@ def test_a_cap_is_raised_on_the_record(ledger: Ledger) -> None:
         (5, "why", "cap must be a Budget, got 5"),
     ],
 )
-def test_a_cap_is_not_lowered_nor_changed_without_a_reason(ledger: Ledger, cap: Any, reason: Any, message: str) -> None:
+def test_a_cap_is_not_lowered_nor_changed_without_a_reason(ledger, cap, reason, message):
     before = ledger.head()
     with pytest.raises(PradeError, match=message):
         ledger.raise_cap("people", cap, reason)
     assert ledger.head() == before
 
 
-def test_a_cap_of_two_numbers_goes_up_in_both(tmp_path: Path) -> None:
+def test_a_cap_of_two_numbers_goes_up_in_both(tmp_path):
     ledger = Ledger(tmp_path / "l")
     ledger.open_dataset("people", TWO_ROWS, Budget.approx(1, "1e-6"))
     for cap in (Budget.approx(2, "1e-7"), Budget.approx("0.5", "1e-5")):
@@ -138,7 +134,7 @@ def test_a_cap_of_two_numbers_goes_up_in_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", [Unit(1, "PERSON"), Unit(2), Unit(2, "PERSON", 1), Unit(2, "PERSON", None, "replace")])
-def test_a_cost_under_another_promise_is_refused(ledger: Ledger, unit: Unit) -> None:
+def test_a_cost_under_another_promise_is_refused(ledger, unit):
     for act in (ledger.reserve, ledger.check):
         with pytest.raises(PradeError, match=r"has Unit.* use the recorded unit, .* for one unit only"):
             act("people", "p", Budget.pure(1), unit=unit)
@@ -146,7 +142,7 @@ def test_a_cost_under_another_promise_is_refused(ledger: Ledger, unit: Unit) -> 
     assert ledger.reserve("people", "p", Budget.pure(1), unit=TWO_ROWS).id == 1
 
 
-def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> None:
+def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path):
     ledger = Ledger(tmp_path / "l")
     terms = {"unit": TWO_ROWS, "cap": Budget.pure(4)}
     ledger.check("people", "p", Budget.pure(1), **terms)
@@ -167,7 +163,7 @@ def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> Non
         Ledger(tmp_path / "no" / "l").check("people", "p", Budget.pure(1), **terms)
 
 
-def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_release_of_another_ledger_is_put_on_record_once(ledger, tmp_path):
     theirs = ledger_at(tmp_path / "theirs")
     theirs.reserve("people", "other", Budget.pure("1/2"))
     measure(plan_for(), PERSONS, tmp_path / "r", theirs)
@@ -192,7 +188,7 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
         assert ledger.paid("people", Claim(paid.plan_hash, 2, paid.measurements_hash, other)) is None
 
 
-def test_imports_that_are_refused(tmp_path: Path) -> None:
+def test_imports_that_are_refused(tmp_path):
     measure(plan_for(), PERSONS, tmp_path / "r", ledger_at(tmp_path / "theirs"))
     with pytest.raises(DataError, match="there is no ledger at"):
         import_release(Ledger(tmp_path / "none"), tmp_path / "r")
@@ -221,7 +217,7 @@ def test_imports_that_are_refused(tmp_path: Path) -> None:
         import_release(ledger_at(tmp_path / "newer"), tmp_path)
 
 
-def test_an_entry_pays_for_its_own_draw_only(ledger: Ledger) -> None:
+def test_an_entry_pays_for_its_own_draw_only(ledger):
     entry = ledger.start_drawing(ledger.reserve("people", "p", Budget.pure(1)).id)
     claim = Claim("p", entry.id, "h", entry.head)
     assert ledger.paid("people", claim) == entry
@@ -238,7 +234,7 @@ def test_an_entry_pays_for_its_own_draw_only(ledger: Ledger) -> None:
     assert ledger.paid("people", Claim("p", entry.id, "another draw", entry.head)) is None
 
 
-def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_custodians_ledger(monkeypatch, tmp_path):
     monkeypatch.setenv("PRADE_LEDGER", str(tmp_path / "mine.sqlite"))
     assert custodian_ledger() == tmp_path / "mine.sqlite"
     monkeypatch.setenv("PRADE_LEDGER", "mine.sqlite")

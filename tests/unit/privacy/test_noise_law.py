@@ -1,7 +1,5 @@
 """The laws of the noise: variances, bounds, densities and simulated draws, against the distributions themselves."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from fractions import Fraction
@@ -13,13 +11,13 @@ from scipy.integrate import quad
 from scipy.stats import dlaplace, laplace, norm
 
 from prade import PradeError
-from prade.privacy.noise_law import GAUSSIAN, LAPLACE, LAWS, SMALLEST_VARIANCE, NoiseLaw, noise_law
+from prade.privacy.noise_law import GAUSSIAN, LAPLACE, LAWS, SMALLEST_VARIANCE, noise_law
 
 CONTINUOUS = {LAPLACE: laplace, GAUSSIAN: norm}
 PAIRS = [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (1.0, 1.0 + 1e-9), (1.0, 1.00001), (0.01, 1.0), (1.0, 0.01), (1.0, 0.0)]
 
 
-def discrete(law: NoiseLaw, scale: float) -> tuple[np.ndarray, np.ndarray]:
+def discrete(law, scale):
     """Whole numbers and their chances."""
     reach = int(60 * scale) + 1
     x = np.arange(-reach, reach + 1)
@@ -28,7 +26,7 @@ def discrete(law: NoiseLaw, scale: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_a_law_is_its_name(law: NoiseLaw) -> None:
+def test_a_law_is_its_name(law):
     for copy in (noise_law(str(law)), pickle.loads(pickle.dumps(law))):
         assert (copy, type(copy)) == (law, type(law))
     with pytest.raises(PradeError, match="the law of the noise is 'normal'; it is 'laplace' or 'gaussian'"):
@@ -37,14 +35,14 @@ def test_a_law_is_its_name(law: NoiseLaw) -> None:
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", [0.2, 1, 3.9, 4.1, 40, 9_999, 10_001])
-def test_the_variance_is_that_of_whole_numbers(law: NoiseLaw, scale: float) -> None:
+def test_the_variance_is_that_of_whole_numbers(law, scale):
     """By adding up z^2 P(z), of which nothing is left at 60 scales from the middle."""
     z, mass = discrete(law, scale)
     assert law.variance(Fraction(scale)) == pytest.approx(float(mass @ z.astype(float) ** 2), rel=1e-9)
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_no_scale_is_too_small_or_too_large_for_a_variance(law: NoiseLaw) -> None:
+def test_no_scale_is_too_small_or_too_large_for_a_variance(law):
     smallest, small, large = (law.variance(Fraction(scale)) for scale in (1e-300, 1e-3, 2**60))
     assert smallest == small == SMALLEST_VARIANCE
     assert large == law.unit_variance * 2.0**120
@@ -54,14 +52,14 @@ def test_no_scale_is_too_small_or_too_large_for_a_variance(law: NoiseLaw) -> Non
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("chance", [0.05, 1e-4])
-def test_exceeded(law: NoiseLaw, chance: float) -> None:
+def test_exceeded(law, chance):
     assert 2 * CONTINUOUS[law].sf(law.exceeded(chance)) == pytest.approx(chance)
 
 
 @pytest.mark.parametrize("chance", [1e-2, 1e-7])
 @pytest.mark.parametrize("scale", [0.3, 0.6, 1.0, 3.0, 36.0])
 @pytest.mark.parametrize("law", LAWS)
-def test_noise_exceeds_the_bound_with_at_most_the_chance(law: NoiseLaw, scale: float, chance: float) -> None:
+def test_noise_exceeds_the_bound_with_at_most_the_chance(law, scale, chance):
     """The bound is not far too careful either: half of it is exceeded more often, but for very little noise."""
     x, mass = discrete(law, scale)
     exact = dlaplace(1 / scale).sf if law == LAPLACE else lambda t: mass[x > t].sum()
@@ -71,19 +69,19 @@ def test_noise_exceeds_the_bound_with_at_most_the_chance(law: NoiseLaw, scale: f
 
 
 @pytest.mark.parametrize("draws", [2, 50])
-def test_the_bound_holds_for_sums_of_laplace_draws(draws: int) -> None:
+def test_the_bound_holds_for_sums_of_laplace_draws(draws):
     """100,000 sums: 1 in 100 allowed, and far fewer come out above."""
     sums = LAPLACE.simulated(5.0, (100_000, draws), np.random.default_rng(2)).sum(axis=1)
     assert (sums > LAPLACE.bound(draws * LAPLACE.variance(Fraction(5)), 0.01)).mean() < 0.01
 
 
-def density(law: NoiseLaw, x: float, a: float, b: float) -> float:
+def density(law, x, a, b):
     return float(np.exp(law.log_density_beside(np.array([x]), np.array([a]), np.array([b]))[0]))
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("a", "b"), PAIRS)
-def test_densities_integrate_to_one_and_are_those_of_the_sum(law: NoiseLaw, a: float, b: float) -> None:
+def test_densities_integrate_to_one_and_are_those_of_the_sum(law, a, b):
     """Against the convolution itself, by quadrature."""
     edges = sorted({0.0, *(width * k for width in (a, b) for k in (0.5, 2.0, 8.0, 60.0))})
     half = sum(quad(lambda x: density(law, x, a, b), low, high)[0] for low, high in pairwise(edges))
@@ -98,7 +96,7 @@ def test_densities_integrate_to_one_and_are_those_of_the_sum(law: NoiseLaw, a: f
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_densities_stay_finite_at_the_ends_and_leave_the_noise(law: NoiseLaw) -> None:
+def test_densities_stay_finite_at_the_ends_and_leave_the_noise(law):
     """A deviation too narrow to be seen leaves the noise."""
     for a in (1e-12, 1e-6, 1.0, 1e3):
         for b in (0.0, 1e-12, 1e-6, 1.0, 1e3):
@@ -112,7 +110,7 @@ def test_densities_stay_finite_at_the_ends_and_leave_the_noise(law: NoiseLaw) ->
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", [0.5, 3.0, 40.0])
-def test_simulated_noise_has_the_law_of_the_noise(law: NoiseLaw, scale: float) -> None:
+def test_simulated_noise_has_the_law_of_the_noise(law, scale):
     """Means and variances of 200,000 draws; each is off by more than five standard errors once in a million times."""
     draws = law.simulated(scale, (1000, 200), np.random.default_rng(1)).astype(float)
     variance = law.variance(Fraction(scale))
@@ -124,7 +122,7 @@ def test_simulated_noise_has_the_law_of_the_noise(law: NoiseLaw, scale: float) -
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_all_laws_share_the_luck_of_laplace_draws(law: NoiseLaw) -> None:
+def test_all_laws_share_the_luck_of_laplace_draws(law):
     draws = np.random.default_rng(3).laplace(size=1000)
     own = law.from_laplace(draws)
     assert (np.argsort(own) == np.argsort(draws)).all()

@@ -10,7 +10,7 @@ from prade.queries.query import MAX_DEPTH, MAX_LENGTH, parse
 
 
 @pytest.fixture
-def schema() -> Schema:
+def schema():
     return Schema(
         [
             Column("AGEP", "numeric", edges=(18, 65), integer=True, min=0, max=99),
@@ -25,7 +25,7 @@ def schema() -> Schema:
 
 
 @pytest.fixture
-def codes() -> dict[str, np.ndarray]:
+def codes():
     return {
         "AGEP": np.array([0, 1, 2, 2], dtype=np.uint8),
         "SEX": np.array([0, 1, 0, 1], dtype=np.uint8),

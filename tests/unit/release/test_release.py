@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Ask, Budget, Column, DataError, EstimationError, Level, Plan, Release, Schema, Workload
+from prade import Ask, Budget, Column, DataError, EstimationError, Level, Release, Schema, Workload
 from prade.data.read.tables import write_table
 from prade.measuring.run import measure
 from prade.planning.questions import TOTAL
@@ -31,11 +31,11 @@ GROUPS = {"STATE": [17, 17, 39], "PUMA": ["01", "02", "01"]}
 COLUMNS = ["level", "group", "part", "cell", "label", "law", "scale", "noisy"]
 
 
-def make(levels, budget=None) -> Plan:
+def make(levels, budget=None):
     return plan_of(SCHEMA, *levels, groups=GROUPS, budget=budget or 1)
 
 
-def filled(plan: Plan, start: int = 0) -> Release:
+def filled(plan, start=0):
     """A release whose counts are start, start + 1, ... in the order of the file."""
     following = itertools.count(start)
 
@@ -46,7 +46,7 @@ def filled(plan: Plan, start: int = 0) -> Release:
 
 
 @pytest.fixture(scope="module")
-def plan() -> Plan:
+def plan():
     old = Predicate(parse("AGE >= 65 and SEX == 'f'", SCHEMA))
     known = Cells(["AGE"], [0, 0, 0, 1], 1, ['known, "so" to say\n'])
     return make(
@@ -58,7 +58,7 @@ def plan() -> Plan:
 
 
 @pytest.fixture(scope="module")
-def folder(plan, tmp_path_factory) -> Path:
+def folder(plan, tmp_path_factory):
     """A real release, with noise."""
     home = tmp_path_factory.mktemp("release")
     rows = {"AGE": [3, 70, None, 40] * 50, "SEX": ["m", "f"] * 100, "STATE": [17, 39] * 100, "PUMA": ["01"] * 200}
@@ -154,7 +154,7 @@ def test_load(plan, folder):
 
 
 @pytest.fixture
-def damaged(folder, tmp_path) -> Path:
+def damaged(folder, tmp_path):
     return Path(shutil.copytree(folder, tmp_path / "copy"))
 
 

@@ -1,17 +1,14 @@
 """Releases know which ledger paid for them: a lost ledger, an old copy and another draw are noticed before rows are."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Column, Ledger, Level, Plan, PradeError, Release, Schema, Unit, Workload
+from prade import Budget, Column, Ledger, Level, PradeError, Release, Schema, Unit, Workload
 from prade.cli import main as cli
 from prade.measuring import run
 from prade.measuring.run import measure
@@ -29,22 +26,22 @@ class Killed(BaseException):
     """In place of a kill."""
 
 
-def plan_for(epsilon: int, dataset: str = "people", unit: Unit = TWO_ROWS) -> Plan:
+def plan_for(epsilon, dataset="people", unit=TWO_ROWS):
     everybody = Level((), Workload.all_marginals(SCHEMA, 1))
     return plan_of(SCHEMA, everybody, budget=epsilon, unit=unit, dataset=dataset)
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path):
     return opened(tmp_path / "here.ledger")
 
 
-def opened(path: Path) -> Ledger:
+def opened(path):
     return ledger_for(plan_for(1), path, CAP)
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
+def out(tmp_path):
     """The folder that releases lie in; the ledger is elsewhere."""
     folder = tmp_path / "releases"
     folder.mkdir()
@@ -54,11 +51,11 @@ def out(tmp_path: Path) -> Path:
 class Unread:
     """A table that must not be looked at."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         raise AssertionError("a private row was in reach")
 
 
-def refused(plan: Plan, place: Path, ledger: Ledger, **more: Any) -> str:
+def refused(plan, place, ledger, **more):
     """What a run is refused with, before the table is opened, and leaving all as it was."""
     before = {path: path.read_bytes() for path in place.parent.rglob("*") if path.is_file()}
     kept = ledger.path.read_bytes() if ledger.path.exists() else None
@@ -69,7 +66,7 @@ def refused(plan: Plan, place: Path, ledger: Ledger, **more: Any) -> str:
     return str(caught.value)
 
 
-def cut(ledger: Ledger, events: int) -> None:
+def cut(ledger, events):
     """Take the last events away, as whoever may write to the file can."""
     connection = sqlite3.connect(ledger.path)
     connection.execute("DROP TRIGGER event_is_kept")
@@ -78,7 +75,7 @@ def cut(ledger: Ledger, events: int) -> None:
     connection.close()
 
 
-def command_in(message: str, name: str) -> list[str]:
+def command_in(message, name):
     """The arguments of a command that a message tells the reader to run."""
     for line in message.partition(": prade ledger ")[2].split(" && "):
         words = shlex.split(line)
@@ -87,16 +84,13 @@ def command_in(message: str, name: str) -> list[str]:
     raise AssertionError(message)
 
 
-def shell(arguments: list[str]) -> str:
+def shell(arguments):
     done = CliRunner().invoke(cli.every_command(), arguments)
     assert done.exit_code == 0, done.output
     return done.output
 
 
-# ---------------------------------------------------------------- a ledger that forgot
-
-
-def test_a_deleted_ledger_beside_releases_has_no_new_budget(ledger: Ledger, out: Path) -> None:
+def test_a_deleted_ledger_beside_releases_has_no_new_budget(ledger, out):
     """The issue's own case: three releases, the ledger is removed, and the next run would have had a full cap."""
     for number in (1, 2, 3):
         measure(plan_for(number), PERSONS, out / f"r{number}", ledger)
@@ -113,7 +107,7 @@ def test_a_deleted_ledger_beside_releases_has_no_new_budget(ledger: Ledger, out:
 
 
 @pytest.mark.parametrize("lost", ["a copy from before", "the last event", "the last two events", "a fork"])
-def test_an_old_copy_and_a_cut_tail_are_noticed(ledger: Ledger, out: Path, tmp_path: Path, lost: str) -> None:
+def test_an_old_copy_and_a_cut_tail_are_noticed(ledger, out, tmp_path, lost):
     measure(plan_for(1), PERSONS, out / "r1", ledger)
     old = shutil.copy(ledger.path, tmp_path / "backup")
     measure(plan_for(2), PERSONS, out / "r2", ledger)
@@ -141,9 +135,7 @@ def test_an_old_copy_and_a_cut_tail_are_noticed(ledger: Ledger, out: Path, tmp_p
     assert ledger.remaining("people") == left - Budget.pure(3)
 
 
-def test_a_sealed_folder_that_a_killed_run_left_counts_too(
-    ledger: Ledger, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sealed_folder_that_a_killed_run_left_counts_too(ledger, out, tmp_path, monkeypatch):
     staging = sealed(plan_for(1), out / "r1", ledger, monkeypatch)
     measure(plan_for(2), PERSONS, out / "r2", ledger)  # the ledger that paid for it
     identity, other = ledger.head(), opened(tmp_path / "other.ledger")
@@ -158,12 +150,7 @@ def test_a_sealed_folder_that_a_killed_run_left_counts_too(
     assert [entry.state for entry in ledger.entries("people")] == ["committed"] * 2
 
 
-# ---------------------------------------------------------------- what else lies beside it
-
-
-def test_what_is_not_a_release_of_the_data_set_is_passed_over(
-    ledger: Ledger, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_a_release_of_the_data_set_is_passed_over(ledger, out, tmp_path, monkeypatch):
     strangers = Ledger(tmp_path / "strangers.ledger")
     strangers.open_dataset("others", TWO_ROWS, CAP)
     measure(plan_for(1, "others"), PERSONS, out / "others", strangers)
@@ -175,7 +162,7 @@ def test_what_is_not_a_release_of_the_data_set_is_passed_over(
     (out / "lost+found").mkdir()  # nobody may enter it
     is_file = Path.is_file
 
-    def guarded(path: Path) -> bool:
+    def guarded(path):
         if path.parent.name == "lost+found":
             raise PermissionError(13, "Permission denied", str(path))
         return is_file(path)
@@ -188,7 +175,7 @@ def test_what_is_not_a_release_of_the_data_set_is_passed_over(
 
 
 @pytest.mark.parametrize("name", ["release.json", "ledger.json"])
-def test_a_release_that_cannot_be_read_is_not_passed_over(ledger: Ledger, out: Path, name: str) -> None:
+def test_a_release_that_cannot_be_read_is_not_passed_over(ledger, out, name):
     measure(plan_for(1), PERSONS, out / "r1", ledger)
     sound = (out / "r1" / name).read_bytes()
     (out / "r1" / name).write_bytes(sound[:-9])
@@ -198,11 +185,8 @@ def test_a_release_that_cannot_be_read_is_not_passed_over(ledger: Ledger, out: P
     measure(plan_for(2), PERSONS, out / "r2", ledger)
 
 
-# ---------------------------------------------------------------- the promise, and the draw
-
-
 @pytest.mark.parametrize("unit", [Unit(1, "PERSON"), Unit(2), Unit(2, "PERSON", 1), Unit(2, "PERSON", None, "replace")])
-def test_a_plan_under_another_promise_is_refused_before_a_row_is_read(ledger: Ledger, out: Path, unit: Unit) -> None:
+def test_a_plan_under_another_promise_is_refused_before_a_row_is_read(ledger, out, unit):
     said = refused(plan_for(1, unit=unit), out / "r", ledger)
     assert "use the recorded unit, because costs add up for one unit only" in said
     said = refused(plan_for(1, unit=unit), out / "r", ledger, cap=CAP)
@@ -210,9 +194,7 @@ def test_a_plan_under_another_promise_is_refused_before_a_row_is_read(ledger: Le
     assert not (out / "r").exists()
 
 
-def test_the_reservation_itself_is_under_the_plans_promise(
-    ledger: Ledger, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reservation_itself_is_under_the_plans_promise(ledger, out, monkeypatch):
     """What was checked before the rows were counted may have changed by the time that something is spent."""
     monkeypatch.setattr(ledger, "check", lambda *_, **__: None)
     monkeypatch.setattr(run, "_draw", lambda *_: pytest.fail("noise was drawn for another promise"))
@@ -221,10 +203,10 @@ def test_the_reservation_itself_is_under_the_plans_promise(
     assert ledger.entries("people") == []
 
 
-def sealed(plan: Plan, place: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Path:
+def sealed(plan, place, ledger, monkeypatch, **more):
     """What a run that was killed at the seal leaves."""
 
-    def kill(*_: object) -> None:
+    def kill(*_):
         raise Killed
 
     known = set(place.parent.glob(".*.unfinished"))
@@ -236,7 +218,7 @@ def sealed(plan: Plan, place: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPa
     return staging
 
 
-def redrawn(folder: Path, like: Path) -> None:
+def redrawn(folder, like):
     """Put another draw of the same plan into a folder, with a manifest that fits it."""
     for name in ("measurements.parquet", "plan.toml"):
         shutil.copy(like / name, folder / name)
@@ -246,21 +228,19 @@ def redrawn(folder: Path, like: Path) -> None:
 
 
 @pytest.fixture
-def another_draw(tmp_path: Path, ledger: Ledger) -> Path:
+def another_draw(tmp_path, ledger):
     """A release of the same plan, paid for by another ledger that calls it entry 1 as well."""
     return measure(plan_for(1), PERSONS, tmp_path / "another", opened(tmp_path / "another.ledger")).path
 
 
-def test_another_draw_is_not_taken_for_the_release_that_was_paid_for(
-    ledger: Ledger, out: Path, another_draw: Path
-) -> None:
+def test_another_draw_is_not_taken_for_the_release_that_was_paid_for(ledger, out, another_draw):
     measure(plan_for(1), PERSONS, out / "r", ledger)
     redrawn(out / "r", another_draw)
     said = refused(plan_for(1), out / "r", ledger)
     assert f"{ledger.path} did not pay for the noisy counts in {out / 'r'}" in said
 
 
-def test_an_entry_of_another_plan_does_not_pay(ledger: Ledger, out: Path, another_draw: Path) -> None:
+def test_an_entry_of_another_plan_does_not_pay(ledger, out, another_draw):
     """A run of another plan broke off without measurements, and the manifest says that its entry paid for these."""
     entry = ledger.start_drawing(ledger.reserve("people", plan_for(2).hash, Budget.pure(1)).id)
     assert entry.head is not None
@@ -271,12 +251,10 @@ def test_an_entry_of_another_plan_does_not_pay(ledger: Ledger, out: Path, anothe
     assert f"{ledger.path} did not pay for the noisy counts in {out / 'r'}" in said
 
 
-def test_another_draw_is_not_finished_for_the_one_that_was_committed(
-    ledger: Ledger, out: Path, another_draw: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_draw_is_not_finished_for_the_one_that_was_committed(ledger, out, another_draw, monkeypatch):
     """The run was killed after its commit: the ledger knows which draw it paid for."""
 
-    def kill(*_: object) -> None:
+    def kill(*_):
         raise Killed
 
     with monkeypatch.context() as context:
@@ -291,9 +269,7 @@ def test_another_draw_is_not_finished_for_the_one_that_was_committed(
 
 
 @pytest.mark.parametrize("whose", ["another ledger's", "another entry's"])
-def test_another_runs_draw_is_not_finished_for_one_that_broke_off(
-    ledger: Ledger, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
-) -> None:
+def test_another_runs_draw_is_not_finished_for_one_that_broke_off(ledger, out, tmp_path, monkeypatch, whose):
     """The ledger has a reservation of this plan without measurements, and the folder has measurements of this plan."""
     if whose == "another ledger's":
         payer = opened(tmp_path / "payer.ledger")

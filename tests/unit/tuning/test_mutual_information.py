@@ -10,7 +10,7 @@ from prade.data.public.joint import Coded, Information
 from prade.tuning.mutual_information import cliques, independent_columns, strongest_pairs
 
 
-def known(names: str, edges: dict[str, float], entropy: float = 2.0) -> Information:
+def known(names, edges, entropy=2.0):
     """Information as given for pairs written "ab", 0.01 for all others."""
     nats = np.full((len(names), len(names)), 0.01)
     np.fill_diagonal(nats, entropy)
@@ -19,7 +19,7 @@ def known(names: str, edges: dict[str, float], entropy: float = 2.0) -> Informat
     return Information(tuple(names), nats)
 
 
-def together(found: list[tuple[str, ...]]) -> set[tuple[str, str]]:
+def together(found):
     return {pair for clique in found for pair in combinations(clique, 2)}
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from prade.core.errors import DataError
@@ -28,7 +27,7 @@ from worlds.reference import pair_distances
 LEVELS = ["STATE", "PLACE"]
 
 
-def listed(table: pa.Table, columns=LEVELS) -> pa.Table:
+def listed(table, columns=LEVELS):
     return table.select(columns).group_by(columns).aggregate([]).sort_by([(name, "ascending") for name in columns])
 
 
