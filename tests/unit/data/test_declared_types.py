@@ -88,6 +88,28 @@ def test_every_kind_of_public_table_gives_every_kind_of_frame(like):
             assert made.schema["KIND"] in (pl.Enum(["y", "x", "never"]), pl.Categorical)
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        *(pd.Series(["a", "b", "a"] * 9, dtype=kind) for kind in ("object", "str", "string", "string[python]")),
+        *(pd.Series([1, 0, 1] * 9, dtype=kind) for kind in ("category", "Int64", "int8", "bool", "boolean", "object")),
+        pd.Series([None, True, False] * 9, dtype="object"),
+        pd.Series(np.linspace(0, 1, 27), dtype="float32"),
+        pd.Series(pd.date_range("2020-01-01", periods=27), dtype="datetime64[ns]"),
+        *(pl.Series("", ["a", "b", "a"] * 9, dtype=kind) for kind in (pl.Categorical, pl.Enum(["b", "a"]), pl.String)),
+        pl.Series("", [1, None, 2] * 9, dtype=pl.Int8),
+        pl.Series("", range(27)).cast(pl.Date),
+    ],
+    ids=lambda cells: f"{type(cells).__module__.partition('.')[0]} {cells.dtype}",
+)
+def test_a_frame_has_the_types_of_the_public_frame(cells):
+    public = PublicTable(cells.to_frame("X"))
+    schema = Schema.infer(public.source)
+    made = public.decoder(schema).decode(public.rows(schema).prior, seed=0, like=public.like)["X"]
+    assert made.dtype == cells.dtype
+    assert set(map(type, made)) == set(map(type, cells))
+
+
 def test_values_that_the_public_dictionary_lacks_come_after_its_own(tmp_path):
     public = pa.table({"KIND": pa.array(["x", "y", "x"]).dictionary_encode()})
     schema = Schema([Column("KIND", "categorical", values=["new", "y", "x"])])

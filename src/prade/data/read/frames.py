@@ -42,6 +42,7 @@ class DeclaredTypes:
     fields: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     dictionaries: Mapping[str, Any] = field(default_factory=dict)
+    dtypes: Mapping[str, Any] = field(default_factory=dict)  # of a pandas frame
 
     @classmethod
     def of(cls, public: Any, table: pa.Table | Columns) -> DeclaredTypes:
@@ -51,7 +52,8 @@ class DeclaredTypes:
         coded = [name for name in table.column_names if pa.types.is_dictionary(table.schema.field(name).type)]
         pieces = {name: one_piece(table[name]) for name in coded}  # plain, where texts had to be replaced
         dictionaries = {name: cells.dictionary for name, cells in pieces.items() if pa.types.is_dictionary(cells.type)}
-        return cls(fields, pandas_notes(schema), dictionaries)
+        dtypes = dict(public.dtypes) if hasattr(public, "iloc") else {}
+        return cls(fields, pandas_notes(schema), dictionaries, dtypes)
 
     def of_table(self, table: pa.Table) -> pa.Table:
         """The same rows with these types and notes, in each column whose values allow that."""
@@ -73,7 +75,7 @@ class DeclaredTypes:
         """An Arrow table, converted to a frame if `like` asks for one."""
         check_like(like)
         if like == "pandas":
-            return _to_pandas(table)
+            return _to_pandas(table, self.dtypes)
         if like == "polars":
             import polars as pl
 
@@ -105,7 +107,7 @@ def _encoded(cells: Any, kind: pa.DictionaryType, dictionary: Any) -> Any:
     return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)])
 
 
-def _to_pandas(table: pa.Table) -> Any:
+def _to_pandas(table: pa.Table, dtypes: Mapping[str, Any]) -> Any:
     import pandas as pd
 
     def whole(kind: pa.DataType) -> Any:
@@ -114,7 +116,10 @@ def _to_pandas(table: pa.Table) -> Any:
         return pd.api.types.pandas_dtype(named) if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else None
 
     def series(name: str) -> Any:
-        return table.select([name]).to_pandas(types_mapper=whole if table[name].null_count else None)[name]
+        if (dtype := dtypes.get(name)) == object:  # Arrow has no such types
+            return pd.Series(table[name].to_pylist(), dtype=object)
+        cells = table.select([name]).to_pandas(types_mapper=whole if table[name].null_count else None)[name]
+        return cells.astype(dtype) if isinstance(dtype, pd.StringDtype) else cells
 
     return pd.DataFrame({name: series(name) for name in table.column_names})
 
