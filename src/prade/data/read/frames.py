@@ -116,7 +116,7 @@ def _to_pandas(table: pa.Table, dtypes: Mapping[str, Any]) -> Any:
         return pd.api.types.pandas_dtype(named) if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else None
 
     def series(name: str) -> Any:
-        if (dtype := dtypes.get(name)) == object:  # Arrow has no such types
+        if (dtype := dtypes.get(name)) == "object":  # Arrow has no such types
             return pd.Series(table[name].to_pylist(), dtype=object)
         cells = table.select([name]).to_pandas(types_mapper=whole if table[name].null_count else None)[name]
         return cells.astype(dtype) if isinstance(dtype, pd.StringDtype) else cells
