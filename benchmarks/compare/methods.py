@@ -18,9 +18,9 @@ import numpy as np
 
 from compare.asking import TOTAL_SHARE, Table, dependence, joint, misfit
 from prade import Schema, Workload
-from prade.core.arrays import Floats, distinct_rows, mass_per_cell
+from prade.core.arrays import Floats, mass_per_cell
 from prade.core.numbers import exact
-from prade.data.public.joint import Coded, Prior, joint_codes
+from prade.data.public.joint import Coded, Prior, distinct_rows, joint_codes
 from prade.queries.parts import Marginal
 from prade.release.release import Measurement
 

@@ -53,27 +53,6 @@ def drawn_in_runs(cumulative: Floats, first: Ints, stop: Ints, chance: Floats) -
     return np.asarray(np.clip(index, first, np.maximum(first, stop - 1)))  # rounding may leave the run
 
 
-def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
-    """The index at which each distinct row first appears, and for every row the number of its distinct row.
-
-    Rows are compared by a random 64-bit sum of their codes and then checked column by column, so the result is exact.
-    """
-    rows = len(columns[0])
-    generator = np.random.default_rng(0x9E3779B9)
-    while True:
-        key = np.zeros(rows, np.uint64)
-        for column in columns:
-            values = generator.integers(0, 2**64, size=int(column.max(initial=0)) + 1, dtype=np.uint64)
-            key += values[column]
-        _, first, number = np.unique(key, return_index=True, return_inverse=True)
-        order = np.argsort(first, kind="stable")
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        first, number = first[order], rank[number]
-        if all(np.array_equal(column, column[first][number]) for column in columns):
-            return first, number
-
-
 def shared_out(rows: int, totals: Floats) -> Floats:
     """Whole numbers that add up to `rows`, in proportion to totals (or equal if all are 0), by largest remainders.
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, distinct_rows, mass_per_cell
+from prade.core.arrays import Floats, mass_per_cell
 from prade.core.errors import EstimationError
-from prade.data.public.joint import Joint
+from prade.data.public.joint import Joint, distinct_rows
 from prade.estimating import kernels
 from prade.estimating.block_step import load
 from prade.estimating.kernels import LARGEST_BUNDLE, NEGLIGIBLE, Bundles, Tilted, normalised

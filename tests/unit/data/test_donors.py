@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from prade import Column, Schema
 from prade.core.arrays import Chances
-from prade.data.public.decode import NONE, Decoder, Donors, RowIndex
-from prade.data.public.joint import Coded, encode
+from prade.data.public.decode import NONE, Decoder, Donors
+from prade.data.public.joint import Coded, RowIndex, encode
 
 ROWS = 3000
 

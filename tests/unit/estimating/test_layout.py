@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import EstimationError, Schema, Workload
-from prade.core.arrays import distinct_rows
-from prade.data.public.joint import Coded, Prior
+from prade.data.public.joint import Coded, Prior, distinct_rows
 from prade.estimating.kernels import LARGEST_BUNDLE
 from prade.estimating.layout import Layout
 from prade.queries.parts import Cells, Marginal

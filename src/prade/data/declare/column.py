@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 
 from prade.core.documents import writable
-from prade.core.errors import SchemaError, WorkloadError
+from prade.core.errors import SchemaError, WorkloadError, within
 from prade.data.declare.kinds import (
     MISSING,
     ORDER,
@@ -55,11 +55,9 @@ class Column(Declaration):
         for key, value in self.domain.settled().items():
             self._set(key, value)
         self._check_policy()
-        try:
+        with within(f"column {self.name!r}"):
             check_words({"title": self.title, "description": self.description, "unit": self.unit})
             self._set("labels", settled_labels(self, any_value=self.groups and not self.values))
-        except SchemaError as error:
-            raise error.within(f"column {self.name!r}") from None
 
     @property
     def domain(self) -> Categorical | Numeric:

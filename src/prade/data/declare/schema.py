@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from prade.core.documents import file_text, toml_table
-from prade.core.errors import PradeError, SchemaError, closest, names_of
+from prade.core.errors import SchemaError, closest, names_of, within
 from prade.core.files import replace_file
 from prade.data.declare.column import Column
 from prade.data.declare.draft import infer_columns, proposed_links
@@ -51,11 +51,7 @@ class Schema:
     """
 
     def __init__(
-        self,
-        columns: Sequence[Column],
-        *,
-        linked: Sequence[Sequence[str]] = (),
-        invariants: Sequence[Invariant] = (),
+        self, columns: Sequence[Column], *, linked: Sequence[Sequence[str]] = (), invariants: Sequence[Invariant] = ()
     ) -> None:
         self.columns = tuple(columns)
         self.invariants = checked_invariants(invariants)
@@ -148,10 +144,8 @@ class Schema:
     def load(cls, path: str | PathLike[str]) -> Schema:
         """Read a schema file."""
         text = file_text(path, "schema file", SchemaError)
-        try:
+        with within(str(path)):
             return cls.from_dict(toml_table(text, SchemaError), Path(path).parent)
-        except PradeError as error:
-            raise error.within(str(path)) from None
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
@@ -161,9 +155,8 @@ class Schema:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], folder: Path | None = None) -> Schema:
         """The schema in the tables of a TOML document, whose files of totals are in `folder`."""
-        columns = _columns_of(document)
         facts = invariants_of(document.get("invariant", []), folder)
-        return cls(columns, linked=document.get("linked", ()), invariants=facts)
+        return cls(_columns_of(document), linked=document.get("linked", ()), invariants=facts)
 
     @classmethod
     def from_mbi(cls, domain: Mapping[str, int]) -> Schema:
@@ -379,10 +372,8 @@ def invariants_of(tables: Any, folder: Path | None = None) -> tuple[Invariant, .
         raise SchemaError(f"invariant is {str(tables)[:40]!r}; write [[invariant]] tables (double brackets)")
     invariants: list[Invariant] = []
     for number, table in enumerate(tables, start=1):
-        try:
+        with within(f"invariant {number}"):
             invariants.append(_invariant_of(table, folder))
-        except PradeError as error:
-            raise error.within(f"invariant {number}") from None
     return tuple(invariants)
 
 

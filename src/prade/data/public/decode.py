@@ -28,7 +28,7 @@ from prade.core.execution import cores, finishing
 from prade.data.declare.column import Column
 from prade.data.declare.numeric import Numeric
 from prade.data.declare.schema import Schema
-from prade.data.public.joint import Codes, Joint, row_weights
+from prade.data.public.joint import Codes, Joint, RowIndex, row_weights
 from prade.data.read.cells import AT_ONCE, Columns, one_piece, plain_cells
 from prade.data.read.coding import code_cells, numbers_of
 from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
@@ -113,49 +113,6 @@ def _ends(start: int, bounds: Sequence[int]) -> list[int]:
     of_set = next(bound for bound in bounds if bound > start)
     whole = [bound for bound in reversed(bounds) if bound >= start + 2]
     return whole + list(range(of_set - 1, start + 1, -1))
-
-
-# ---------------------------------------------------------------------- an index of rows by their codes
-
-
-class RowIndex:
-    """An index of rows, sorted by a random 64-bit sum of their codes (checked: different rows never share one).
-
-    `order` has the numbers of the rows; equal rows are next to each other, in their own order.
-    """
-
-    def __init__(self, columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> None:
-        generator = np.random.default_rng(0x9E3779B9)
-        self._columns = columns
-        while True:
-            # one more than the codes there are: all that is larger is like no row
-            self._values = [generator.integers(0, 2**64, size=size + 1, dtype=np.uint64) for size in sizes]
-            key = self._keys(columns)
-            order = np.argsort(key, kind="stable")
-            self._sorted = key[order]
-            self.order = order.astype(np.min_scalar_type(len(order)))
-            same = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])  # neighbours, to be equal in every column
-            if all(np.array_equal(column[self.order[same]], column[self.order[same + 1]]) for column in columns):
-                return
-
-    def _keys(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
-        key = np.zeros(len(columns[0]), np.uint64)
-        for values, column in zip(self._values, columns, strict=True):
-            inside = (column >= 0) & (column < len(values))
-            key += values[np.where(inside, column, len(values) - 1)]
-        return key
-
-    def runs(self, wanted: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
-        """Where the rows that are equal to each of some others begin and end in `order`; an empty run for none."""
-        keys = self._keys(wanted)
-        first, stop = (np.searchsorted(self._sorted, keys, side=side) for side in ("left", "right"))
-        found = np.flatnonzero(first < stop)
-        rows = self.order[first[found]]
-        equal = np.ones(len(found), np.bool_)
-        for column, mine in zip(self._columns, wanted, strict=True):
-            equal &= column[rows] == mine[found]
-        stop[found[~equal]] = first[found[~equal]]
-        return first, stop
 
 
 # ---------------------------------------------------------------------- menus

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, distinct_rows, mass_per_cell
+from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.errors import DataError, many, names_of
 from prade.core.execution import finishing
 from prade.data.declare.column import Column
@@ -237,6 +237,56 @@ class Prior(Coded):
         """The same distribution with one row for every cell of its domain, most of them with weight zero."""
         uniform = Prior.uniform(self.schema, self.columns)
         return Prior(self.schema, uniform.codes, self.project(self.columns).ravel(), complete=True)
+
+
+# ---------------------------------------------------------------------- equal rows
+
+
+class RowIndex:
+    """An index of rows, sorted by a random 64-bit sum of their codes (checked: different rows never share one).
+
+    `order` has the numbers of the rows; equal rows are next to each other, in their own order.
+    """
+
+    def __init__(self, columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> None:
+        generator = np.random.default_rng(0x9E3779B9)
+        self._columns = columns
+        while True:
+            # one more than the codes there are: all that is larger is like no row
+            self._values = [generator.integers(0, 2**64, size=size + 1, dtype=np.uint64) for size in sizes]
+            key = np.zeros(len(columns[0]), np.uint64)
+            for values, column in zip(self._values, columns, strict=True):
+                key += values[column]
+            order = np.argsort(key, kind="stable")
+            self._sorted = key[order]
+            self.order = order.astype(np.min_scalar_type(len(order)))
+            self.begins = np.append(True, self._sorted[1:] != self._sorted[:-1])[: len(order)]  # rows like none before
+            same = np.flatnonzero(~self.begins)
+            if all(np.array_equal(column[self.order[same]], column[self.order[same - 1]]) for column in columns):
+                return
+
+    def runs(self, wanted: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
+        """Where the rows that are equal to each of some others begin and end in `order`; an empty run for none."""
+        keys = np.zeros(len(wanted[0]), np.uint64)
+        for values, column in zip(self._values, wanted, strict=True):
+            keys += values[np.where((column >= 0) & (column < len(values)), column, len(values) - 1)]
+        first, stop = (np.searchsorted(self._sorted, keys, side=side) for side in ("left", "right"))
+        run = np.flatnonzero(first < stop)
+        rows = self.order[first[run]]
+        equal = np.ones(len(run), np.bool_)
+        for column, mine in zip(self._columns, wanted, strict=True):
+            equal &= column[rows] == mine[run]
+        stop[run[~equal]] = first[run[~equal]]
+        return first, stop
+
+
+def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
+    """The index at which each distinct row first appears, and for every row the number of its distinct row."""
+    index = RowIndex(columns, [int(column.max(initial=0)) + 1 for column in columns])
+    earliest = np.empty(len(index.order), np.int64)  # for each row, the first that is like it
+    earliest[index.order] = index.order[index.begins][np.cumsum(index.begins) - 1]
+    is_first = earliest == np.arange(len(earliest))
+    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[earliest]
 
 
 # ---------------------------------------------------------------------- what columns tell about each other

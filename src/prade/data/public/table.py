@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError, within
 from prade.core.files import content_hash, refuse_duplicates
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
@@ -248,13 +248,9 @@ class PublicTable:
         """A schema proposed from the table."""
         return Schema.infer(read_table(self.typed), groups=groups, weight=self.weight, skip=skip)
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _named(self) -> AbstractContextManager[None]:
         """Let an error about the table name its files: a run has private files too."""
-        try:
-            yield
-        except PradeError as error:
-            raise error.within("the public table" if self.files is None else ", ".join(self.files.files)) from None
+        return within("the public table" if self.files is None else ", ".join(self.files.files))
 
     @property
     def like(self) -> Like:

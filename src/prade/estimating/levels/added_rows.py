@@ -27,11 +27,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Flags, Floats, Ints, distinct_rows, drawn_in_runs, mass_per_cell
+from prade.core.arrays import Flags, Floats, Ints, drawn_in_runs, mass_per_cell
 from prade.core.compiled import systematic
 from prade.data.declare.schema import Schema
-from prade.data.public.decode import RowIndex
-from prade.data.public.joint import Information, Prior
+from prade.data.public.joint import Information, Prior, RowIndex, distinct_rows
 from prade.data.public.public import Public, middles_of_bins
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.planning.invariants import ParsedRule, possible_cells

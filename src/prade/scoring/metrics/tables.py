@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, distinct_rows
+from prade.core.arrays import Floats, Ints
 from prade.data.declare.draft import MOST_ROWS, ordered_pairs
+from prade.data.public.joint import distinct_rows
 from prade.scoring.sides import NotAvailable, Side
 
 DEPTH, SHUFFLES, FOLDS, TREES = 5, 5, 5, 60
