@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -100,9 +100,8 @@ def _result_of(future: Future[Result]) -> Result:
     except Exception as error:
         # Dask has its own errors, for a task that took several workers down with it, or a scheduler that is gone
         if isinstance(error, BrokenExecutor) or type(error).__module__.startswith(("distributed", "dask")):
-            raise WorkersError(
-                f"the workers have stopped ({type(error).__name__}): look for full memory or disks, and run this again"
-            ) from error
+            stopped = f"the workers have stopped ({type(error).__name__})"
+            raise WorkersError(f"{stopped}: look for full memory or disks, and run this again") from error
         raise
 
 
@@ -196,10 +195,8 @@ def _with_versions(senders: tuple[str, ...], work: Callable[[Item], Result], ite
     """What a worker does: make sure that it has the versions of those who sent the task, and do the task."""
     pairs = zip(senders, versions(), strict=True)
     if differ := [f"{here} here, {there} there" for here, there in pairs if here != there]:
-        raise WorkersError(
-            f"the worker on {socket.gethostname()} has other versions ({'; '.join(differ)}): install the same ones "
-            "on all machines"
-        )
+        other = f"the worker on {socket.gethostname()} has other versions ({'; '.join(differ)})"
+        raise WorkersError(f"{other}: install the same ones on all machines")
     return work(item)
 
 
@@ -235,10 +232,9 @@ def _open(opened: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     try:
         return opened(*arguments)
     except FileNotFoundError as error:
-        raise WorkersError(
-            f"the worker on {socket.gethostname()} cannot find {error.filename}: all workers must see the folder under "
-            "this name; use one on a disk that they share"
-        ) from error
+        absent = f"the worker on {socket.gethostname()} cannot find {error.filename}"
+        shared = "all workers must see the folder under this name; use one on a disk that they share"
+        raise WorkersError(f"{absent}: {shared}") from error
 
 
 @contextmanager
@@ -280,25 +276,18 @@ def cluster(address: str, seconds: float = PATIENCE) -> Iterator[Executor]:
         _wait_for_port(*get_address_host_port(address, strict=True), seconds)
         client = Client(address, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
     except OSError as error:  # a TimeoutError is one
-        raise WorkersError(
-            f"no scheduler answers at {address} within {seconds:g} seconds: start one with `dask scheduler`, and give "
-            f"the address that it prints, such as {EXAMPLE}"
-        ) from error
+        start = f"start one with `dask scheduler`, and give the address that it prints, such as {EXAMPLE}"
+        raise WorkersError(f"no scheduler answers at {address} within {seconds:g} seconds: {start}") from error
     except (ValueError, NotImplementedError) as error:
-        raise WorkersError(
-            f"{address!r} is not the address of a scheduler ({error}): give one such as {EXAMPLE}"
-        ) from error
-    try:
+        wrong = f"{address!r} is not the address of a scheduler ({error})"
+        raise WorkersError(f"{wrong}: give one such as {EXAMPLE}") from error
+    with closing(client):
         try:
             client.wait_for_workers(1, timeout=seconds)
         except TimeoutError as error:
-            raise WorkersError(
-                f"the cluster at {address} has no workers: start some with `dask worker {address}`, on machines that "
-                "see the release folder"
-            ) from error
+            start = f"start some with `dask worker {address}`, on machines that see the release folder"
+            raise WorkersError(f"the cluster at {address} has no workers: {start}") from error
         yield client.get_executor(retries=RETRIES, pure=False)  # type: ignore[no-untyped-call]
-    finally:
-        client.close()  # type: ignore[no-untyped-call]
 
 
 def _wait_for_port(host: str, port: int, seconds: float) -> None:

@@ -182,36 +182,33 @@ def _spans(column: Any) -> Iterator[tuple[int, int, Any]]:
     """
     import pyarrow.types as types
 
-    if isinstance(column, np.ndarray):
-        if column.size:
-            steps = [(size - 1) * step for size, step in zip(column.shape, column.strides, strict=True)]
-            first, last = (column.ctypes.data + sum(cut(0, step) for step in steps) for cut in (min, max))
-            yield 8 * first, 8 * (last + column.itemsize), column
-        return
-    if not isinstance(column, (pa.Array, pa.ChunkedArray)):
-        if hasattr(column, "__len__") and len(column):
-            yield 8 * id(column), 8 * id(column) + 1, None
-        return
-    if isinstance(column, pa.ChunkedArray):
+    if isinstance(column, np.ndarray) and column.size:
+        steps = [(size - 1) * step for size, step in zip(column.shape, column.strides, strict=True)]
+        first, last = (column.ctypes.data + sum(cut(0, step) for step in steps) for cut in (min, max))
+        yield 8 * first, 8 * (last + column.itemsize), column
+    elif isinstance(column, pa.ChunkedArray):
         for chunk in column.chunks:
             yield from _spans(chunk)
-        return
-    cells = getattr(column, "storage", column)  # of an extension type
-    cells = getattr(cells, "indices", cells)  # of a dictionary, whose values two tables may rightly share
-    kind = cells.type
-    if types.is_struct(kind):
-        for number in range(kind.num_fields):
-            yield from _spans(cells.field(number))
-    elif len(cells) and not (types.is_fixed_size_list(kind) or types.is_run_end_encoded(kind) or types.is_null(kind)):
+    elif isinstance(column, pa.Array):
+        cells = getattr(column, "storage", column)  # of an extension type
+        cells = getattr(cells, "indices", cells)  # of a dictionary, whose values two tables may rightly share
+        kind = cells.type
+        if types.is_struct(kind):
+            for number in range(kind.num_fields):
+                yield from _spans(cells.field(number))
+            return
         try:
             bits = kind.bit_width
         except ValueError:  # an offset or a view for each cell, or the type of a union
             large, view = str(kind).startswith("large_"), str(kind) in ("string_view", "binary_view")
             bits = 8 if types.is_union(kind) else 128 if view else 64 if large else 32
-        buffer = cells.buffers()[1]  # the first marks missing cells
-        if buffer is not None:
+        elsewhere = types.is_fixed_size_list(kind) or types.is_run_end_encoded(kind)
+        # the first buffer marks missing cells
+        if len(cells) and not elsewhere and (buffer := [*cells.buffers(), None][1]) is not None:
             start = 8 * buffer.address + bits * cells.offset
             yield start, start + bits * len(cells), None
+    elif hasattr(column, "__len__") and len(column):
+        yield 8 * id(column), 8 * id(column) + 1, None
 
 
 # ---------------------------------------------------------------------- types that a database declares
@@ -235,19 +232,15 @@ class DeclaredType:
             return "a date or time cannot be a person's id; make it text" if self.kind == "date" else None
         if self.kind == "text" or column.size == 1:
             return None
-        if column.value_type == "str":
-            return self._unlike_texts(column)
-        wanted = "dates" if column.dates else "numbers"
-        if self.kind == "other" or (self.kind == "date") != column.dates:
-            return f"the schema has {wanted}, but the table has the type {self.words}; convert it"
-        return None
-
-    def _unlike_texts(self, column: Column) -> str | None:
+        if column.value_type != "str":
+            wanted, fits = "dates" if column.dates else "numbers", (self.kind == "date") == column.dates
+            unlike = f"the schema has {wanted}, but the table has the type {self.words}; convert it"
+            return None if fits and self.kind != "other" else unlike
         pattern = {"number": NUMBER, "boolean": "(true|false)$", "date": DATE, "other": ""}[self.kind]
         values = numerals(column.values) if self.kind == "number" else column.values
         if any(re.match(pattern, str(value)) for value in values):
             return None
-        return (
-            f"no cell of the table's type {self.words} can equal a listed value (the first is {column.values[0]!r}); "
-            "write the values as the table does, or convert the column"
+        unlike = (
+            f"no cell of the table's type {self.words} can equal a listed value (the first is {column.values[0]!r})"
         )
+        return f"{unlike}; write the values as the table does, or convert the column"
