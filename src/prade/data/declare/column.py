@@ -134,10 +134,8 @@ class Column(Declaration):
         words = [*self.domain.words(), *codes[self.present :]]
         texts = [word if label is None else label for label, word in zip(labels, words, strict=True)]
         shared = {text for text, number in Counter(texts).items() if number > 1}
-        return [
-            f"{label} ({code})" if label in shared else text
-            for label, text, code in zip(labels, texts, codes, strict=True)
-        ]
+        each = zip(labels, texts, codes, strict=True)
+        return [f"{label} ({code})" if label in shared else text for label, text, code in each]
 
     def described(self) -> dict[str, Any]:
         """What a page shows of the column: name, title, description, unit, and one text per code as `labels`."""

@@ -128,9 +128,7 @@ class Groups:
         indices = [self._index(name) for name in names]
         number = _numbered(map(tuple, self.codes[:, indices].tolist()))
         first = np.unique(number, return_index=True)[1]
-        values = tuple(
-            tuple(self.columns[index].values[self.codes[row, index]] for index in indices) for row in first.tolist()
-        )
+        values = tuple(tuple(self.columns[k].values[self.codes[row, k]] for k in indices) for row in first.tolist())
         return Grouping(names, values, number)
 
     def keyed(self, available: Sequence[str], number: NDArray[np.int64]) -> KeyedGroups:

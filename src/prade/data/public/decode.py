@@ -12,7 +12,7 @@ at round numbers stays. If the public table has no value in a bin, numbers are d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -31,7 +31,7 @@ from prade.data.declare.schema import Schema
 from prade.data.public.joint import Codes, Joint, RowIndex, row_weights
 from prade.data.read.cells import AT_ONCE, Columns, one_piece, plain_cells
 from prade.data.read.coding import code_cells, numbers_of
-from prade.data.read.frames import DeclaredTypes, Frame, Like, check_like
+from prade.data.read.frames import DeclaredTypes, Frame, Like
 from prade.data.read.tables import read_table
 
 NONE = -1  # in place of a row number: no public row
@@ -250,6 +250,7 @@ def _ranks(menu: Menu) -> tuple[Floats, Ints]:
     return np.unique(numbers_of(menu.column, menu.values), return_inverse=True)
 
 
+@dataclass(frozen=True, eq=False)
 class Decoder:
     """Turns codes into a table; made by `Decoder.fit` from a public table.
 
@@ -261,13 +262,10 @@ class Decoder:
     [500, 1500]
     """
 
-    def __init__(
-        self, schema: Schema, menus: Sequence[Menu], types: DeclaredTypes, donors: Donors | None = None
-    ) -> None:
-        self.schema = schema
-        self.types = types
-        self._menus = {menu.column.name: menu for menu in menus}
-        self._donors = donors
+    schema: Schema
+    types: DeclaredTypes
+    _menus: Mapping[str, Menu]
+    _donors: Donors | None = None
 
     @classmethod
     def fit(cls, schema: Schema, public: Any, *, weight: str | None = None) -> Decoder:
@@ -281,7 +279,7 @@ class Decoder:
         menus = finishing(lambda name: menu_of_public(schema[name], table[name], weights), names, threads)
         codes = {menu.column.name: menu.codes for menu in menus}
         donors = Donors(schema, codes, weights[weights > 0]) if weights.any() else None
-        return cls(schema, menus, DeclaredTypes.of(public, table), donors)
+        return cls(schema, DeclaredTypes.of(public, table), dict(zip(names, menus, strict=True)), donors)
 
     def decode(self, coded: Joint, *, seed: int | Chances, like: Like = "pyarrow", drawn: Ints | None = None) -> Frame:
         """The rows of `coded` as a table; the same seed gives the same table.
@@ -289,7 +287,6 @@ class Decoder:
         `drawn` are the numbers of the public rows (of those with weight) that the rows were drawn from, if known. With
         `Chances` for a seed, a row's cells do not depend on the rows that are decoded with it.
         """
-        check_like(like)
         if absent := [name for name in coded.columns if name not in self._menus]:
             raise DataError(f"column {absent[0]!r} was not in the public table of the decoder; leave it out, or add it")
         chances = seed if isinstance(seed, Chances) else Chances.of_groups(seed, [0], [len(coded)])

@@ -133,8 +133,7 @@ class Public:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the coded rows, their weights and groups to a parquet file: all that estimates need."""
-        table, header = self.as_table()
-        write_with_header(table, header, path)
+        write_with_header(*self.as_table(), path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Public:
