@@ -101,23 +101,20 @@ def comparison(folder: Path, release: str, truth: str) -> list[str]:
     """Compare the mean errors of the public table alone, the published algorithm and the release."""
     from prade.baselines.algorithm_2 import Algorithm2
     from prade.data.public.public import Public
-    from prade.reporting.truth import coded_rows
-    from prade.scoring.evaluation import public_errors
-    from prade.scoring.score import chosen_pairs
+    from prade.scoring.evaluation import evaluate
 
-    plan = prade.Release.load(release).plan
-    public = Public.of(plan.schema, folder / "public.parquet", plan.groups.names)
-    their_plan = Algorithm2().plan(plan.task, public)
-    published = prade.measure(their_plan, truth, folder / "published", folder / LEDGER)
-    true_rows, places = coded_rows(plan, truth), plan.groupings[-1]
-    pairs = chosen_pairs(plan.schema.coded, "all")
-    baseline = float(public_errors(true_rows, public, places, pairs).mean(axis=1).mean())
+    plan, synthetic, files = prade.Release.load(release).plan, folder / "release" / SYNTHETIC, folder / "public.parquet"
+    by, public = plan.groupings[-1].by, Public.of(plan.schema, files, plan.groups.names)
+    published = prade.measure(Algorithm2().plan(plan.task, public), truth, folder / "published", folder / LEDGER)
+    ours = evaluate(truth, synthetic, plan.schema, by, groups=plan.groups, pairs="all", public=files, choices=None)
+    rows = Algorithm2().rows(published, public, 0)
+    theirs = prade.score(truth, rows, plan.schema, by, groups=plan.groups, pairs="all")
+    assert ours.public is not None
+    baseline = ours.public.error
     lines = [
-        f"Mean error of all two-way tables in {len(places)} places, from 0 (no error) to 2:",
+        f"Mean error of all two-way tables in {len(plan.groupings[-1])} places, from 0 (no error) to 2:",
         f"  the public table alone   {baseline:.3f}   (no private data)",
     ]
-    ours = coded_rows(plan, folder / "release" / SYNTHETIC)
-    for name, rows in (("the published algorithm", Algorithm2().rows(published, public, 0)), ("prade", ours)):
-        error = prade.score(true_rows, rows, plan.schema, places.by, groups=plan.groups, pairs="all").mean
+    for name, error in (("the published algorithm", theirs.mean), ("prade", ours.score.mean)):
         lines.append(f"  {name:23}  {error:.3f}   ({error / baseline:.0%} of the public table's, {plan.budget})")
     return lines

@@ -27,11 +27,7 @@ def _unit(
     return prade.Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
 
 
-def _ledger(ledger_file: str | None) -> prade.Ledger:
-    return prade.Ledger.of(ledger_file)
-
-
-with_ledger = giving("book", _ledger, ledger_option)
+with_ledger = giving("book", lambda ledger_file: prade.Ledger.of(ledger_file), ledger_option)
 with_cap = giving(
     "cap",
     _cap,

@@ -155,13 +155,10 @@ class Diagnosis:
         return list(dict.fromkeys(itertools.chain(*somewhere)))
 
     def columns(self) -> pa.Table:
-        return _table(self._column_rows(), OF_COLUMNS)
+        return _table((row for level in self.levels for row in level.column_rows()), OF_COLUMNS)
 
     def groups(self) -> pa.Table:
         return _table((row for level in self.levels for row in level.group_rows()), OF_GROUPS)
-
-    def _column_rows(self) -> Iterator[dict[str, Any]]:
-        return (row for level in self.levels for row in level.column_rows())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: what was asked, sentences, and one entry per level and column."""
@@ -171,7 +168,7 @@ class Diagnosis:
             "headlines": self.headlines(),
             "remarks": self.remarks(),
             "untested": list(self.untested),
-            "columns": list(self._column_rows()),
+            "columns": [row for level in self.levels for row in level.column_rows()],
         }
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,20 +65,6 @@ class Columns:
         return np.repeat(values, self.sizes, axis=1)
 
 
-class _Source(NamedTuple):
-    """The answers to one question: `above` is the level's group of each of its groups, of which there are `below`.
-
-    `cells` takes its counts to the cells of the level's columns, `rows` to the number of rows, both divided by the
-    variances of what they make.
-    """
-
-    question: int
-    above: Ints
-    below: Ints
-    cells: csr_array
-    rows: Floats
-
-
 class LevelAnswers:
     """The answers about the columns of a level's groups, beside what is predicted for these.
 
@@ -102,7 +88,11 @@ class LevelAnswers:
         self.columns = Columns(names, plan.schema.shape(names))
         own = np.repeat([name in names for name in plan.schema.coded], plan.schema.shape(plan.schema.coded))
         self.predicted = replace(predicted, shares=predicted.shares[:, own])
-        self._sources = []
+        self.expected = self.predicted.shares[self.predicted.source]  # shares: [groups, cells]
+        self.behind = self.predicted.rows[self.predicted.source]  # public rows
+        # For each question its number, the group here of each of its groups, and how many of them each has; what takes
+        # its counts to the cells of the columns, and to numbers of rows, divided by the variances of what these make.
+        self._sources: list[tuple[int, Ints, Ints, csr_array, Floats]] = []
         precision, of_rows = np.zeros((len(grouping), len(names))), np.zeros(len(grouping))
         scales = np.zeros_like(precision)
         for number, question in wanted:
@@ -111,7 +101,7 @@ class LevelAnswers:
             each = 1 / (question.variance * below)
             cells, shares, largest = _onto(question, self.columns)
             rows = np.concatenate([np.full(part.n_cells, part.covers / part.n_cells) for part in question.parts])
-            self._sources.append(_Source(number, above, below, cells / question.variance, rows / question.variance))
+            self._sources.append((number, above, below, cells / question.variance, rows / question.variance))
             precision += each[:, None] * shares
             if not question.law.squared:
                 scales = np.maximum(scales, float(question.scale) * each[:, None] * largest)
@@ -140,7 +130,7 @@ class LevelAnswers:
     def differences(self, counts: Sequence[Counts]) -> tuple[Floats, Floats]:
         """Answers minus predictions, [groups, cells], and noisy numbers of rows."""
         tables, rows = self.of(counts)
-        return tables - rows[:, None] * self.predicted.of_groups(), rows
+        return tables - rows[:, None] * self.expected, rows
 
     @cached_property
     def rows(self) -> Floats:
@@ -167,7 +157,7 @@ class LevelAnswers:
     def sampling_variance(self, shares: Floats) -> Floats:
         """The variance of differences by sampling, if the sources have these shares: effect n p (1 - p) (1 + n / m)."""
         p = self._smoothed(shares)[self.predicted.source]
-        n, m = self.rows[:, None], self.predicted.rows_of_groups()[:, None]
+        n, m = self.rows[:, None], self.behind[:, None]
         return np.asarray(self.effect * n * p * (1 - p) * (1 + n / m))
 
     @cached_property
@@ -176,13 +166,13 @@ class LevelAnswers:
 
         If a rare cell has t rows in both samples together, all of them are private with the chance (n / (n + m))^t.
         """
-        of_sampling = self.effect / np.log1p(self.predicted.rows_of_groups() / np.maximum(self.rows, 1.0))
+        of_sampling = self.effect / np.log1p(self.behind / np.maximum(self.rows, 1.0))
         return np.maximum(self.columns.spread(self.largest_scale), of_sampling[:, None])
 
     @cached_property
     def noise_variance(self) -> Floats:
         """Of a difference's noise, as if the table and the number of rows had noise of their own."""
-        of_rows = self.predicted.of_groups() ** 2 * self.rows_variance[:, None]
+        of_rows = self.expected**2 * self.rows_variance[:, None]
         return np.asarray(self.columns.spread(self.variance) + of_rows)
 
     def statistics(self, differences: Floats, of_sampling: Floats) -> Floats:
@@ -246,13 +236,6 @@ class Predictions:
     source: Ints
     shares: Floats
     rows: Floats
-
-    def of_groups(self) -> Floats:
-        """The shares that are predicted for each group: [groups, cells]."""
-        return np.asarray(self.shares[self.source])
-
-    def rows_of_groups(self) -> Floats:
-        return np.asarray(self.rows[self.source])
 
 
 def predictions(public: Public, levels: Sequence[Grouping]) -> list[Predictions]:

@@ -108,10 +108,11 @@ def facts_of(
     shared = None if execution.executor is None else shared_estimates(estimates)
     finest, together = estimates.tables(parts, rows, shared=shared, execution=execution)
     counted = {"synthetic": (synthetic, group)} | ({} if truth is None else {"truth": truth})
-    counts = {
-        name: (_counts(parts, *each, size), np.bincount(each[1], minlength=size).astype(np.float64))
-        for name, each in counted.items()
-    }
+    counts = {}
+    for name, (coded, place) in counted.items():
+        cells = [(part.cells(coded.schema, coded.codes), part.n_cells) for part in parts]
+        tables = np.concatenate([mass_by_group(place, size, *each) for each in cells], axis=1)
+        counts[name] = tables, np.bincount(place, minlength=size).astype(np.float64)
     public, weights = estimates.public, estimates.public.observed_weights
     masses = np.concatenate([mass_by_group(public.group, len(public.groups), *each, weights) for each in asked], axis=1)
     views = []
@@ -128,12 +129,6 @@ def facts_of(
 def cells_of(part: Part, estimates: Estimates) -> Cells:
     """The cell of every public row in a part, and the number of cells."""
     return part.cells(estimates.plan.schema, estimates.public.prior.codes), part.n_cells
-
-
-def _counts(parts: Sequence[Part], rows: Coded, group: Ints, groups: int) -> Floats:
-    """Numbers of rows in the cells of all parts: [groups, cells]."""
-    each = [mass_by_group(group, groups, part.cells(rows.schema, rows.codes), part.n_cells) for part in parts]
-    return np.concatenate(each, axis=1)
 
 
 def _mean(counts: Floats, rows: Floats, view: View) -> Floats:

@@ -109,16 +109,12 @@ def plain(data: Any) -> Any:
     """The same data with lists instead of packed arrays, for programs that read JSON; NaN becomes None."""
     if isinstance(data, Mapping):
         if "packed" in data:
-            return _listed(unpacked(data), data["unit"])
+            values = unpacked(data)
+            listed = np.round(values, len(str(data["unit"])) + 1).astype(object)  # the digits that the unit tells apart
+            listed[np.isnan(values)] = None
+            return listed.tolist()
         return {name: plain(value) for name, value in data.items()}
     return [plain(each) for each in data] if isinstance(data, (list, tuple)) else data
-
-
-def _listed(values: Floats, unit: int) -> Any:
-    """Values without the digits that the unit does not tell apart, as lists."""
-    listed = np.round(values, len(str(unit)) + 1).astype(object)
-    listed[np.isnan(values)] = None
-    return listed.tolist()
 
 
 def write_explore(data: Mapping[str, Any], path: str | PathLike[str]) -> Path:

@@ -194,8 +194,7 @@ def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]
     """The outlines, and the view whose groups they show."""
     by = estimates.plan.groupings[shapes.level].by
     view = next(number for number, each in enumerate(facts.views) if each.by == by)
-    names = ("width", "height", "paths", "key", "lack")
-    shown = {name: getattr(shapes, name) for name in names}
+    shown = {name: getattr(shapes, name) for name in ("width", "height", "paths", "key", "lack")}
     return {**shown, "view": view, "without": len(facts.views[view]) - len(shapes.paths)}
 
 

@@ -23,7 +23,6 @@ All of this is computed from true rows. It is not private.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
@@ -107,9 +106,18 @@ def truth_of(
 def truth_data(estimates: Estimates, truth: Truth, threads: int = 1) -> dict[str, Any]:
     """The page's entry "truth"."""
     schema, scored, compared = estimates.plan.schema, truth.score, truth.public
+    (true, number), (synthetic, group), level = truth.rows, truth.drawn, estimates.plan.groupings[-1]
     pairs = tuple(combinations_with_replacement(schema.coded, 2))
-    heat = _heat(estimates, truth, pairs, threads)
-    labels = estimates.plan.groupings[-1].labels(schema)
+    by_place = pair_errors(schema, true.codes, number, synthetic.codes, group, len(level), pairs, threads=threads)
+    heat = {
+        "places": np.asarray(by_place[compared.known].mean(axis=0)),
+        "whole": distances_of(true.codes, synthetic, pairs, threads=threads),
+        "public": distances_of(true.codes, estimates.public.observed.prior, pairs, threads=threads),
+    }
+    matrices = np.zeros((len(heat), len(schema.coded), len(schema.coded)))
+    matrices[:, *np.triu_indices(len(schema.coded))] = list(heat.values())  # in the order of combinations
+    symmetric = np.maximum(matrices, matrices.transpose(0, 2, 1))
+    labels = level.labels(schema)
     last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
     return {
         "score": scored.mean,
@@ -125,30 +133,9 @@ def truth_data(estimates: Estimates, truth: Truth, threads: int = 1) -> dict[str
         "worst_places": [
             {**place, "label": labels[place["group"]], "view": last_view} for place in truth.worst_places()
         ],
-        "heat": {name: packed(_matrix(each, len(schema.coded))) for name, each in heat.items()},
+        "heat": {name: packed(each) for name, each in zip(heat, symmetric, strict=True)},
         "metrics": truth.metrics,
     }
-
-
-def _heat(estimates: Estimates, truth: Truth, pairs: tuple[Pair, ...], threads: int) -> dict[str, Floats]:
-    """The distance of every pair's two-way table, and of every column's own, in three ways."""
-    schema, prior, level = estimates.plan.schema, estimates.public.observed.prior, estimates.plan.groupings[-1]
-    coded, number = truth.rows
-    synthetic, group = truth.drawn
-    whole = partial(distances_of, coded.codes, pairs=pairs, threads=threads)
-    by_place = pair_errors(schema, coded.codes, number, synthetic.codes, group, len(level), pairs, threads=threads)
-    return {
-        "places": np.asarray(by_place[truth.public.known].mean(axis=0)),
-        "whole": whole(synthetic),
-        "public": whole(prior),
-    }
-
-
-def _matrix(distances: Floats, columns: int) -> Floats:
-    """The distances of all pairs of columns as a symmetric matrix."""
-    matrix = np.zeros((columns, columns))
-    matrix[np.triu_indices(columns)] = distances  # in the order of combinations
-    return np.asarray(np.maximum(matrix, matrix.T))
 
 
 def _worst_pairs(pairs: tuple[Pair, ...], heat: dict[str, Floats]) -> list[dict[str, Any]]:

@@ -7,8 +7,9 @@ with P and Q the shares of the two tables' rows. All sets of k columns count, or
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -103,6 +104,19 @@ class Side:
         index.sort()
         drawn = self.take(index)
         return Side(Coded(self.schema, drawn.codes), drawn.numbers)
+
+
+def each(compute: Callable[[Side], Any], sides: Mapping[str, Side | None]) -> dict[str, Any]:
+    """What is computed for each table, {"not_available": why}, or None where there is no such table."""
+    return {name: None if side is None else or_why(partial(compute, side)) for name, side in sides.items()}
+
+
+def or_why(metric: Callable[[], Any]) -> Any:
+    """The metric, or why it is not available."""
+    try:
+        return metric()
+    except NotAvailable as why:
+        return {"not_available": str(why)}
 
 
 # ---------------------------------------------------------------------- k-marginals

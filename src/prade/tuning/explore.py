@@ -90,7 +90,7 @@ def budgets_of(task: Task, budgets: Sequence[Budget | Number]) -> list[Budget]:
     if isinstance(budgets, str) or not isinstance(budgets, Sequence) or not budgets:
         raise PradeError(f"budgets is {budgets!r}: give a list, such as [0.1, 1, 10]")
     kind, rest = task.budget.kind, task.budget.amounts[1:]
-    name = symbol(task.budget)
+    name = task.budget.names[0]
     all_of_them = [each if isinstance(each, Budget) else Budget(kind, (exact(each, name), *rest)) for each in budgets]
     if other := next((each for each in all_of_them if (each.kind, each.amounts[1:]) != (kind, rest)), None):
         raise PradeError(f"{other} cannot be compared with {task.budget}: give budgets that differ in one number only")
@@ -101,11 +101,6 @@ def budgets_of(task: Task, budgets: Sequence[Budget | Number]) -> list[Budget]:
     return sorted(all_of_them, key=lambda each: each.amounts)
 
 
-def symbol(budget: Budget) -> str:
-    """The name of the number that budgets of a kind differ in."""
-    return "rho" if budget.kind == "zcdp" else "epsilon"
-
-
 def _tuned(tuner: Tuner, budgets: Sequence[Budget], whole: Effort) -> list[Tuned]:
     """The plan of each budget. Of the effort, what a closer look at each plan takes is kept back."""
     tuned: dict[int, Tuned] = {}
@@ -113,7 +108,7 @@ def _tuned(tuner: Tuner, budgets: Sequence[Budget], whole: Effort) -> list[Tuned
     for number in (*range(middle, len(budgets)), *reversed(range(middle))):
         budget, searches, left = budgets[number], len(budgets) - len(tuned), max(whole.allowed - done, 0.0)
         share = FIRST * left if not tuned and searches > 1 else max(left / searches - looking, 0.0)
-        effort = replace(whole, allowed=share, what=f"rehearsing {symbol(budget)} {readable(budget.amounts[0])}")
+        effort = replace(whole, allowed=share, what=f"rehearsing {budget.names[0]} {readable(budget.amounts[0])}")
         start = None
         if number > middle:
             start = tuned[number - 1].best
@@ -181,13 +176,13 @@ class Exploration:
     def elbow(self) -> tuple[int | None, str]:
         """The number of the budget beyond which more budget buys little, and a sentence."""
         errors, worthwhile = [each.expected.error for each in self.tuned], [each.worthwhile for each in self.tuned]
-        return elbow([plan.budget.amounts[0] for plan in self.plans], errors, worthwhile, symbol(self.task.budget))
+        return elbow([plan.budget.amounts[0] for plan in self.plans], errors, worthwhile, self.task.budget.names[0])
 
     def table(self) -> list[dict[str, Any]]:
         """One row per budget, as `prade plan` prints it."""
         return [
             {
-                symbol(self.task.budget): readable(each.plan.budget.amounts[0]),
+                self.task.budget.names[0]: readable(each.plan.budget.amounts[0]),
                 "expected error": f"{each.expected.error:.3f} ± {each.expected.error_spread:.3f}",
                 "public baseline": f"{each.expected.prior:.3f}",
                 "improvement": f"{each.expected.prior - each.expected.error:.3f} ± {each.expected.spread:.3f}",
@@ -212,11 +207,11 @@ class Exploration:
         stand_ins, groups = rehearsal.stand_ins, sum(len(each.groups) for each in rehearsal.stand_ins)
         if hurried := [readable(each.plan.budget.amounts[0]) for each in self.tuned if not each.finished]:
             more = "seconds" if any(each.time_was_up for each in self.tuned) else "effort"
-            at = f"{symbol(self.task.budget)} = {', '.join(hurried)}"
+            at = f"{self.task.budget.names[0]} = {', '.join(hurried)}"
             hurried = [f"Not every candidate was tried at {at}: more {more} may find better plans."]
         return {
             "dataset": self.task.dataset,
-            "symbol": symbol(self.task.budget),
+            "symbol": self.task.budget.names[0],
             "levels": [
                 {"name": "+".join(by) or "all", "groups": len(self.plans[-1].groups.level(by))}
                 for by in self.task.levels

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,13 +25,11 @@ from prade.scoring.metrics.tables import (
     TREES,
     consistency,
     correlation_differences,
-    each,
     numbered,
-    or_why,
     propensity,
     unique_matches,
 )
-from prade.scoring.sides import Side, k_marginal
+from prade.scoring.sides import Side, each, k_marginal, or_why
 
 SAMPLE, SEED = 10_000, 0
 K = (1, 2, 3)
@@ -125,53 +123,42 @@ def plain(value: Any) -> Any:
 # ---------------------------------------------------------------------- the summary
 
 
-class _Line(NamedTuple):
-    """A metric's line: `place` is where its main number is in a table's part of the metric's entry."""
-
-    metric: str
-    title: str
-    entry: str
-    place: str
-    best: float | None
-    digits: int
-    read: str
-
-
 _OF_TABLES, _OF_FITS = "1000 perfect, 0 worst", "1 the same, 0 none"
+# A metric, its title, its entry, where its main number is in a table's part of the entry, the best that this can be,
+# its digits, and how to read it.
 _LINES = (
-    _Line("1-marginal", "One-way tables (k-marginal, k = 1)", "kmarginal", "score", 1000, 1, _OF_TABLES),
-    _Line("2-marginal", "Two-way tables (k-marginal, k = 2)", "kmarginal", "score", 1000, 1, _OF_TABLES),
-    _Line("3-marginal", "Three-way tables (k-marginal, k = 3)", "kmarginal", "score", 1000, 1, _OF_TABLES),
-    _Line("pmse-ratio", "Propensity: pMSE / its expectation", "propensity", "ratio", 1, 2, "1 cannot be told apart"),
-    _Line("auc", "Propensity: AUC of a classifier", "propensity", "auc", 0.5, 3, "0.5 guessing, 1 tells every row"),
-    _Line("linear", "Linear regression: overlap of intervals", "linear", "overlap", 1, 3, _OF_FITS),
-    _Line("logistic", "Logistic regression: overlap of intervals", "logistic", "overlap", 1, 3, _OF_FITS),
-    _Line("correlations", "Correlations: mean difference", "correlations", "mean", 0, 3, "0 perfect, 1 or more worst"),
-    _Line("unique", "Unique true rows that occur exactly", "unique", "share", None, 4, "share; compare with public"),
-    _Line("consistency", "Rows that break an order of numbers", "consistency", "", 0, 4, "share; 0 perfect"),
+    ("1-marginal", "One-way tables (k-marginal, k = 1)", "kmarginal", "score", 1000, 1, _OF_TABLES),
+    ("2-marginal", "Two-way tables (k-marginal, k = 2)", "kmarginal", "score", 1000, 1, _OF_TABLES),
+    ("3-marginal", "Three-way tables (k-marginal, k = 3)", "kmarginal", "score", 1000, 1, _OF_TABLES),
+    ("pmse-ratio", "Propensity: pMSE / its expectation", "propensity", "ratio", 1, 2, "1 cannot be told apart"),
+    ("auc", "Propensity: AUC of a classifier", "propensity", "auc", 0.5, 3, "0.5 guessing, 1 tells every row"),
+    ("linear", "Linear regression: overlap of intervals", "linear", "overlap", 1, 3, _OF_FITS),
+    ("logistic", "Logistic regression: overlap of intervals", "logistic", "overlap", 1, 3, _OF_FITS),
+    ("correlations", "Correlations: mean difference", "correlations", "mean", 0, 3, "0 perfect, 1 or more worst"),
+    ("unique", "Unique true rows that occur exactly", "unique", "share", None, 4, "share; compare with public"),
+    ("consistency", "Rows that break an order of numbers", "consistency", "", 0, 4, "share; 0 perfect"),
 )
 
 
 def _summary(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The lines: each metric's main number for every table, the best it can be, how to read it, and why if it lacks."""
     lines = []
-    for line in _LINES:
-        values = {table: _number(line, metrics[line.entry], table) for table in ("synthetic", "public")}
+    for metric, title, name, place, best, digits, read in _LINES:
+        entry = metrics[name][int(metric[0]) - 1] if name == "kmarginal" else metrics[name]
+        values = {table: _number(entry, place, table) for table in ("synthetic", "public")}
         whys = [value["not_available"] for value in values.values() if isinstance(value, dict)]
         numbers = {table: None if isinstance(value, dict) else value for table, value in values.items()}
-        told = {"best": line.best, "digits": line.digits, "read": line.read, "why": whys[0] if whys else ""}
-        lines.append({"metric": line.metric, "title": line.title, **numbers, **told})
+        told = {"best": best, "digits": digits, "read": read, "why": whys[0] if whys else ""}
+        lines.append({"metric": metric, "title": title, **numbers, **told})
     return lines
 
 
-def _number(line: _Line, entry: Any, table: str) -> Any:
+def _number(entry: Any, place: str, table: str) -> Any:
     """A table's number, {"not_available": why}, or None where there is no such table."""
-    if line.entry == "kmarginal":
-        entry = entry[int(line.metric[0]) - 1]
     if "not_available" in entry:
         return entry
-    if line.metric == "consistency":  # the mean over the rules of the share of rows that break one
+    if not place:  # the mean over the rules of the share of rows that break one
         shares = [rule[table] for rule in entry["rules"] if rule[table] is not None]
         return sum(shares) / len(shares) if shares else None
     part = entry.get(table)
-    return part if not isinstance(part, dict) or "not_available" in part else part[line.place]
+    return part if not isinstance(part, dict) or "not_available" in part else part[place]

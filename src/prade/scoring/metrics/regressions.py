@@ -17,7 +17,7 @@ import numpy as np
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, closest
 from prade.queries.query import parse
-from prade.scoring.sides import NotAvailable, Side
+from prade.scoring.sides import NotAvailable, Side, each
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
@@ -168,15 +168,13 @@ def regression(sides: Mapping[str, Side | None], formula: Formula, *, numeric: b
         return (least_squares if numeric else logistic)(matrix, y, side.weights)
 
     truth = fitted(usable["truth"])
-    result: dict[str, Any] = {"outcome": formula.outcome, "predictors": list(formula.predictors)}
-    for name in sides:
-        try:
-            fit = None if name not in given else truth if name == "truth" else fitted(usable[name])
-        except NotAvailable as why:
-            result[name] = {"not_available": str(why)}
-            continue
-        result[name] = fit and _described(terms, fit, len(usable[name]), None if name == "truth" else truth)
-    return result
+
+    def described(side: Side) -> dict[str, Any]:
+        mine = side is usable["truth"]
+        return _described(terms, truth if mine else fitted(side), len(side), None if mine else truth)
+
+    of_tables = each(described, {name: usable.get(name) for name in sides})
+    return {"outcome": formula.outcome, "predictors": list(formula.predictors), **of_tables}
 
 
 def _usable(sides: Mapping[str, Side], formula: Formula, outcome: Callable[[Side], Floats]) -> dict[str, Side]:

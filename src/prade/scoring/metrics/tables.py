@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -12,24 +11,11 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.data.declare.draft import MOST_ROWS, ordered_pairs
 from prade.data.public.joint import distinct_rows
-from prade.scoring.sides import NotAvailable, Side
+from prade.scoring.sides import NotAvailable, Side, each
 
 DEPTH, SHUFFLES, FOLDS, TREES = 5, 5, 5, 60
 FEWEST_ROWS = 50  # of each table: enough for every fold to have some of both
 MOST_CATEGORIES = 255  # that boosted trees take; more are ordered by their code
-
-
-def each(compute: Callable[[Side], Any], sides: Mapping[str, Side | None]) -> dict[str, Any]:
-    """What is computed for each table, {"not_available": why}, or None where there is no such table."""
-    return {name: None if side is None else or_why(partial(compute, side)) for name, side in sides.items()}
-
-
-def or_why(metric: Callable[[], Any]) -> Any:
-    """The metric, or why it is not available."""
-    try:
-        return metric()
-    except NotAvailable as why:
-        return {"not_available": str(why)}
 
 
 # ---------------------------------------------------------------------- correlations
