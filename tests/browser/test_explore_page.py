@@ -1,7 +1,6 @@
 """The page about rehearsed budgets in a real browser: every control works, by mouse and by keyboard, on any screen."""
 
 import copy
-import tomllib
 
 import numpy as np
 import pytest
@@ -19,11 +18,11 @@ from worlds.page_checks import (
     silent,
     until,
 )
-from worlds.rehearsals import explored
+from worlds.rehearsals import explored, hostile
 
 WIDE, PHONE = (1400, 900), (390, 844)
 HOSTILE = '</script><img src="x" onerror="alert(1)">&amp;{{ 1 }}'
-AGE, INCOME = 0, 7
+EDUC = 4
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +49,11 @@ def opened(chromium, path, size=WIDE):
     return found
 
 
-def named(chart):
+def named(chart: str) -> str:
     return f"document.querySelector('#{chart} svg').getAttribute('aria-label')"
 
 
-def table(page, chart):
+def table(page, chart: str) -> list[list[str]]:
     """The rows of the table below a chart."""
     return page.run(
         f"[...document.querySelectorAll('#{chart} tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
@@ -76,7 +75,7 @@ def test_opens_with_the_answer_on_top(page, data):
 
 
 def test_hostile_names_are_texts(chromium, tmp_path):
-    page = opened(chromium, write_explore(explored(hostile=HOSTILE), tmp_path / "explore.html"))
+    page = opened(chromium, write_explore(hostile(HOSTILE), tmp_path / "explore.html"))
     assert page.run("document.querySelectorAll('img').length") == 0
     assert HOSTILE in page.run("document.title")
     assert page.texts("#caveats li")[1] == HOSTILE
@@ -91,7 +90,7 @@ def test_hostile_names_are_texts(chromium, tmp_path):
     silent(page)
 
 
-def shown_budget(page):
+def shown_budget(page) -> dict:
     """What the page shows about the chosen budget."""
     return {
         "now": page.texts("#now")[0],
@@ -124,7 +123,7 @@ def test_the_slider_moves_by_keys_a_row_chooses_and_everything_follows(page, dat
         }
         assert page.texts("#unmeasured li") == budget["not_measured"]
         assert page.texts("#asks li") == [part for ask in budget["measured"] for part in ask["parts"]]
-        assert page.texts("#advice") == [budget["advice"]]
+        assert set(page.texts("#advice")[0].split(". ")) <= set(budget["advice"].split(". "))
     assert page.run("document.activeElement.id") == "budget"
     page.click("#budgets tbody button", 0)
     assert shown_budget(page)["command"] == data["budgets"][0]["command"]
@@ -132,17 +131,17 @@ def test_the_slider_moves_by_keys_a_row_chooses_and_everything_follows(page, dat
 
 
 def test_a_places_shares_are_those_of_the_data(page, data):
+    found = data["places"][2]
     page.choose("#where", "2")
-    assert page.texts("#live") == ["Shown: PLACE 3"]
-    page.choose("#column", str(INCOME))
-    assert page.texts("#live") == ["Shown: Income"]
+    assert page.texts("#live") == [f"Shown: {found['label']}"]
+    page.choose("#column", str(EDUC))
+    assert page.texts("#live") == ["Shown: Education"]
     page.click("#budgets tbody button", 4)
-    until(page, f"{named('shares')}.startsWith('Income in PLACE 3') && {named('shares')}.endsWith('= 10')")
-    start = sum(len(column["labels"]) for column in data["columns"][:INCOME])
-    stop = start + len(data["columns"][INCOME]["labels"])
-    found, rows = data["places"][2], table(page, "shares")
-    of_budget = data["budgets"][4]["tables"][2]
-    assert [row[0] for row in rows] == data["columns"][INCOME]["labels"]
+    until(page, f"{named('shares')}.startsWith('Education in {found['label']}') && {named('shares')}.endsWith('= 10')")
+    start = sum(len(column["labels"]) for column in data["columns"][:EDUC])
+    stop = start + len(data["columns"][EDUC]["labels"])
+    rows, of_budget = table(page, "shares"), data["budgets"][4]["tables"][2]
+    assert [row[0] for row in rows] == data["columns"][EDUC]["labels"]
     kinds = [found["truth"], found["public"], *(of_budget[key] for key in ("noisy", "estimate", "sd", "synthetic"))]
     for place, values in enumerate(kinds):
         numbers = [float(row[place + 1].replace("\u2212", "-")) for row in rows]
@@ -165,11 +164,9 @@ def test_columns_and_pairs_are_listed_worst_first_and_sort(page, data):
             prior = [float(text) for text in page.texts(f"{box} tbody td:nth-child(3)")]
             assert prior == sorted(prior, reverse=order == "descending")
             assert page.run(f"document.querySelector('{box} thead th:nth-child(3)').ariaSort") == order
-    measured = dict(
-        zip(page.texts("#column-table tbody th"), page.texts("#column-table tbody td:nth-child(2)"), strict=True)
-    )
-    assert measured["LANGUAGE"] == "not measured"
-    assert measured["Age AGE"] == "STATE, PLACE"
+    for place, levels in ((4, "STATE+PLACE"), (0, "not measured")):
+        page.click("#budgets tbody button", place)
+        assert set(page.texts("#column-table tbody td:nth-child(2)")) == {levels}
 
 
 def test_plans_are_saved_and_commands_copied(page, data, tmp_path):
@@ -179,7 +176,6 @@ def test_plans_are_saved_and_commands_copied(page, data, tmp_path):
         page.click("#save-plan")
         content = arrived(tmp_path, data["budgets"][place]["file"]).decode()
         assert content == data["budgets"][place]["plan"]
-        assert tomllib.loads(content)["task"]["epsilon"] == float(data["budgets"][place]["epsilon"])
     page.click("#copy")
     until(page, "document.getElementById('live').textContent.includes('command')")
     assert page.run("getSelection().toString().trim()") == data["budgets"][4]["command"]
@@ -190,11 +186,10 @@ def test_plans_are_saved_and_commands_copied(page, data, tmp_path):
 def test_another_kind_of_budget_a_fraction_a_loss_and_nothing_measured(chromium, data, tmp_path):
     other = copy.deepcopy(data) | {"symbol": "rho", "recommended": None, "elbow": None, "caveats": []}
     budget = other["budgets"][2]
-    advice = f"{budget['advice']}."
     budget.update(epsilon="1/3", amount=1 / 3, budget="rho = 1/3 (zero-concentrated differential privacy)")
-    budget.update(advice=f"{advice} {data['rehearsal']}", worthwhile=False, measured=[])
+    budget.update(advice=f"Wait. {data['rehearsal']}", worthwhile=False, measured=[])
     budget["not_measured"] = [column["name"] for column in data["columns"]]
-    budget["expected"].update(error=0.35, gain=-0.011)
+    budget["expected"].update(error=0.35, prior=0.339, gain=-0.011)
     page = opened(chromium, write_explore(other, tmp_path / "explore.html"))
     assert page.texts("h1") == ["What does rho buy?"]
     assert page.run("[document.getElementById('caveats'), document.getElementById('elbow')]") == [None, None]
@@ -202,11 +197,11 @@ def test_another_kind_of_budget_a_fraction_a_loss_and_nothing_measured(chromium,
     assert page.texts("#kind") == [budget["budget"]]
     assert page.texts("#budgets thead th")[0] == "Rho"
     assert [row[0] for row in table(page, "curve")][4:6] == ["0.3333", "0.3333"]
-    assert page.texts("#budgets .badge") == ["not worth it"]
+    assert page.texts("#budgets .badge") == ["not worth it"] * 3
     assert page.texts("#asks") == ["Nothing: the result is the public table."]
     assert page.texts("#tiles .title")[1] == "Worse than the public table"
-    assert page.texts("#tiles .value")[1:3] == ["3 %", "0 of 10"]
-    assert page.texts("#advice") == [advice]  # without what holds for all budgets
+    assert page.texts("#tiles .value")[1:3] == ["3 %", "0 of 6"]
+    assert page.texts("#advice") == ["Wait."]  # without what holds for all budgets
     page.click("#budgets tbody button", 4)
     assert page.texts("#tiles .title")[1] == "Better than the public table"
     assert "epsilon" not in page.run("document.body.innerText").lower().split("rehearsed")[0]
@@ -217,7 +212,7 @@ def test_another_kind_of_budget_a_fraction_a_loss_and_nothing_measured(chromium,
 def test_names_and_contrast_and_nothing_is_cut_off(chromium, written, scheme, size):
     page = opened(chromium, written, size)
     assert accessibility(page, scheme) == []
-    for column in ("0", "7"):
+    for column in ("0", str(EDUC)):
         page.choose("#column", column)
         drawn(page)
         assert page.run("document.documentElement.scrollWidth") <= size[0]
@@ -225,10 +220,10 @@ def test_names_and_contrast_and_nothing_is_cut_off(chromium, written, scheme, si
     silent(page)
 
 
-def contrast(first, second):
+def contrast(first: str, second: str) -> float:
     """The contrast of two colours as CSS computes them (WCAG 2)."""
 
-    def light(colour):
+    def light(colour: str) -> float:
         parts = [int(each) / 255 for each in colour[4:-1].split(",")]
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

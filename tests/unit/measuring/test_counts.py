@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -9,11 +10,12 @@ import pytest
 
 from prade import Column
 from prade.core.errors import DataError
+from prade.data.public.joint import encode
+from prade.examples import census_like
 from prade.measuring.source import open_source
 from prade.privacy.protection import Unit
-from prade.queries.parts import Predicate
+from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
-from worlds.all_types import by_numpy, parts, rows_kept, schema, table
 from worlds.counting import count, counted, duckdb_file
 
 DAY = datetime.date
@@ -29,42 +31,72 @@ def test_whole_numbers_beyond_doubles_are_told_apart_in_a_database(tmp_path):
             counted(table, column)
 
 
-ROWS, DECLARED = table(), schema()
+CENSUS, DRAW = (
+    census_like(persons=900, states=3, places_per_state=3, years=(2023, 2024), seed=5),
+    np.random.default_rng(11),
+)
+NUMBER = CENSUS.private.num_rows
+ROWS = CENSUS.private.append_column(
+    "ID", pa.array(DRAW.integers(0, NUMBER // 4, NUMBER), mask=DRAW.random(NUMBER) < 0.1)
+)
+DECLARED = CENSUS.schema.select(["AGE", "SEX", "EDUC", "WAGE", "TENURE"])
 AGE = DECLARED["AGE"]
-STATES = {"STATE": [36, 42]}
-GROUPS = {"STATE": [42, 36, 36, 42, 77], "TOWN": [1, 0, 1, 5, 1]}  # out of order, the last one without rows
+STATES = {"STATE": [14, 15]}  # and not 16
+GROUPS = {
+    "STATE": [15, 14, 14, 15, 99],
+    "PLACE": ["15-002", "14-003", "14-001", "15-001", "14-002"],
+}  # out of order, the last one without rows
+PARTS = [
+    *(Marginal.of(DECLARED, [name]) for name in DECLARED.coded),
+    Marginal.of(DECLARED, ["AGE", "SEX", "TENURE"]),
+    Cells(["SEX", "EDUC"], table=np.arange(16) % 5, n_cells=4),
+    Predicate(parse("AGE >= 65 and not (TENURE == 'owned' or WAGE is missing)", DECLARED), parse("AGE < 5", DECLARED)),
+]
 
 
 @pytest.mark.parametrize("way", ["in memory", "in a database"])
 def test_all_kinds_of_parts_by_group(way, tmp_path):
     with open_source(ROWS if way == "in memory" else duckdb_file(tmp_path / "db", people=ROWS)) as source:
-        found = count(source, DECLARED, parts(DECLARED), GROUPS)
-    for answer, expected in zip(found, by_numpy(ROWS, GROUPS), strict=True):
+        found = count(source, DECLARED, PARTS, GROUPS)
+    codes, groups = encode(DECLARED, ROWS).codes, list(zip(*GROUPS.values(), strict=True))
+    places = zip(ROWS["STATE"].to_pylist(), ROWS["PLACE"].to_pylist(), strict=True)
+    group = np.array([groups.index(each) if each in groups else len(groups) for each in places])
+    for part, answer in zip(PARTS, found, strict=True):
+        expected = np.zeros((len(groups) + 1, part.n_cells + 1), int)
+        np.add.at(expected, (group, part.cells(DECLARED, codes)), 1)
         assert answer.dtype == np.int64
-        assert answer.tolist() == expected.tolist()
+        assert answer.tolist() == expected[:-1, :-1].tolist()
     assert found[0][4].sum() == 0
     assert 0 < found[0].sum() < len(ROWS)
 
 
-def test_an_empty_table_is_all_zeros():
+@pytest.mark.parametrize("unit", [None, Unit(2, person_id="ID", per_group=1)], ids=str)
+def test_an_empty_table_is_all_zeros(unit):
     with open_source(ROWS.slice(0, 0)) as source:
-        for unit in (None, Unit(2, person_id="ID", per_group=1)):
-            for part, answer in zip(
-                parts(DECLARED), count(source, DECLARED, parts(DECLARED), GROUPS, unit), strict=True
-            ):
-                assert answer.tolist() == [[0] * part.n_cells] * 5
+        for part, answer in zip(PARTS, count(source, DECLARED, PARTS, GROUPS, unit), strict=True):
+            assert answer.tolist() == [[0] * part.n_cells] * 5
+
+
+def rows_kept(unit):
+    """How many rows of the two listed states a unit lets count."""
+    rows = Counter(zip(ROWS["ID"].to_pylist(), ROWS["STATE"].to_pylist(), strict=True))
+    kept = Counter()
+    for (person, state), number in rows.items():
+        if person is not None and state != 16:
+            kept[person] += min(number, unit.per_group or number)
+    return sum(min(number, unit.max_rows) for number in kept.values())
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_person_counts_at_most_max_rows_times(most):
     unit = Unit(most, person_id="ID")
-    assert counted(ROWS, AGE, STATES, unit).sum() == rows_kept(ROWS, unit)
+    assert counted(ROWS, AGE, STATES, unit).sum() == rows_kept(unit)
 
 
 @pytest.mark.parametrize("most", [100, 1])
 def test_a_person_counts_at_most_per_group_times_in_one_group(most):
     unit = Unit(most, person_id="ID", per_group=1)
-    assert counted(ROWS, AGE, STATES, unit).sum() == rows_kept(ROWS, unit)
+    assert counted(ROWS, AGE, STATES, unit).sum() == rows_kept(unit)
 
 
 @pytest.mark.parametrize("by", [[], ["STATE"], ["STATE", "TOWN"]])
