@@ -35,6 +35,7 @@ from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.planning.questions import Level
 from prade.release.release import Release
+from worlds.chance import masses
 from worlds.plans import ledger_for, plan_of
 
 FALSE_ALARM = 1e-6
@@ -48,16 +49,6 @@ CASES = [
 ALPHA = FALSE_ALARM / sum(len(case[2]) for case in CASES)
 
 
-def beyond(law: str, scale: Fraction, least: int) -> float:
-    """P(|z| >= least), from the formula."""
-    if law == "laplace":  # a geometric series on both sides
-        ratio = math.exp(-1 / float(scale))
-        return 2 * ratio**least / (1 + ratio)
-    values = np.arange(0, int(60 * scale) + 60)
-    weights = np.exp(-(values**2) / (2 * float(scale) ** 2)) * np.where(values == 0, 1, 2)
-    return float(weights[least:].sum() / weights.sum())
-
-
 def bounds(chance: float, draws: int) -> tuple[int, int]:
     """Between which the number of draws beyond lies, but for a false alarm."""
     number = stats.binom(draws, chance)
@@ -67,21 +58,12 @@ def bounds(chance: float, draws: int) -> tuple[int, int]:
 @pytest.mark.parametrize(("law", "scale", "scales", "draws"), CASES, ids=str)
 def test_noise_falls_beyond_as_often_as_it_should(law: Any, scale: Fraction, scales: Any, draws: int) -> None:
     noise = np.abs(add_noise(np.zeros(draws, int), law, scale))
+    values, mass = masses(law, scale)
     for number in scales:
         least = math.floor(number * scale) + 1  # noise that is cut off at this many scales is never there
-        low, high = bounds(beyond(law, scale, least), draws)
+        low, high = bounds(float(mass[np.abs(values) >= least].sum()), draws)
         assert low >= 1, "too few draws: noise that is cut off would pass"
         assert low <= (noise >= least).sum() <= high, number
-
-
-def test_the_formula_of_the_tail_is_that_of_the_law() -> None:
-    for law, scale in (("laplace", Fraction(3)), ("gaussian", Fraction(3))):
-        values = np.arange(-300, 301)
-        exponent = np.abs(values) / 3 if law == "laplace" else values**2 / 18
-        weights = np.exp(-exponent)
-        for least in (1, 10, 40):
-            direct = weights[np.abs(values) >= least].sum() / weights.sum()
-            assert beyond(law, scale, least) == pytest.approx(direct, rel=1e-12)
 
 
 # ---------------------------------------------------------------------- by the sampler's own arithmetic

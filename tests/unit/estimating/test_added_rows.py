@@ -147,17 +147,6 @@ def test_answers_show_what_is_there_in_all_places_or_in_one():
     assert len(shown_cells(answered(plan, only_in_one), cells.absent)) == 2
 
 
-def test_a_rule_is_stronger_than_an_answer():
-    asked = Workload.marginals(SCHEMA, [("AGE", "WORK")])
-    table = private() | {"AGE": np.full(4_000, 10), "WORK": np.full(4_000, "full")}
-    base = plan_of(SCHEMA, Level("PLACE", asked), groups={"PLACE": ["p", "q", "r", "s"]}, budget=5)
-    ruled = Plan(base.dataset, SCHEMA, base.budget, base.unit, base.levels, base.groups, invariants=[RULE])
-    for plan, number in ((base, 1), (ruled, 0)):
-        release = counted(plan, table, np.random.default_rng(0))
-        assert len(shown_cells(release, PublicCells(PUBLIC).absent)) == number
-        assert Estimates.of(release, PUBLIC).public.added == 1_500 * number
-
-
 # ---------------------------------------------------------------- estimates
 
 

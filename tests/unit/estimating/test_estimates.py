@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
+from prade import Ask, Budget, DataError, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.descent import Descent
@@ -72,6 +72,7 @@ def released(plan, seed=0):
 
 RELEASE = released(survey())
 OTHER = Settings(own=0.5)
+PAPERS = [Settings(estimator="ide"), Settings(estimator="two-stage")]  # which leave rows without mass
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def estimates():
 
 
 @pytest.mark.parametrize("levels", LEVELS)
-@pytest.mark.parametrize("settings", [Settings(), OTHER, Settings(own=1.0), Settings(own=0.0, smooth=False)])
+@pytest.mark.parametrize("settings", [Settings(), OTHER, Settings(own=1.0), Settings(own=0.0, smooth=False), *PAPERS])
 def test_weights_are_those_that_were_estimated(levels, settings):
     """From multipliers alone, at every level: with own rows, with public groups mixed in, and handed on."""
     release = released(survey(levels), 3)
@@ -171,17 +172,6 @@ def test_marginals_are_those_of_the_joints(estimates, by, columns):
 # ---------------------------------------------------------------- how sure
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(smooth=False), OTHER])
-def test_more_noise_is_less_certain(settings):
-    sd = []
-    for epsilon in ("1/10", 2, 1000):
-        found = Estimates.of(released(survey(epsilon=epsilon)), PUBLIC, settings)
-        sd.append(found.marginal(("AGE", "WORK"), by=("STATE", "PLACE"))["sd"].to_numpy())
-    assert sd[0].mean() > 2 * sd[1].mean() > 4 * sd[2].mean()
-    # next to no noise: the pair was measured, and is known to a row or so
-    assert sd[2].mean() < 0.01
-
-
 def test_by_a_column_that_does_not_follow_is_refused():
     found = Estimates.of(released(survey("states")), PUBLIC)
     with pytest.raises(DataError, match=r"'PLACE' is not a column of the release's levels \(STATE\)"):
@@ -193,7 +183,7 @@ def test_by_a_column_that_does_not_follow_is_refused():
 # ---------------------------------------------------------------- the file
 
 
-@pytest.mark.parametrize(("levels", "settings"), list(product(["three", "one"], [Settings(), OTHER])))
+@pytest.mark.parametrize(("levels", "settings"), list(product(["three", "one"], [Settings(), OTHER, *PAPERS])))
 def test_a_file_brings_everything_back(tmp_path, levels, settings):
     release = released(survey(levels))
     estimates = Estimates.of(release, PUBLIC, settings)
@@ -204,7 +194,7 @@ def test_a_file_brings_everything_back(tmp_path, levels, settings):
         assert one.parts == other.parts
         assert one.status == other.status
         for name in ("totals", "multipliers", "kl", "gap", "fitted", "excess", "apart", "rows_variance"):
-            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+            assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
         for group in range(len(one.totals)):
             assert np.array_equal(estimates.weights(level, group), again.weights(level, group))
 
@@ -291,32 +281,3 @@ def test_a_release_s_folder_keeps_the_estimates_that_were_made_last(tmp_path):
     (tmp_path / ESTIMATES).unlink()
     with pytest.raises(DataError, match=r"has no estimates\.parquet yet: run `prade estimate"):
         kept_estimates(release)
-
-
-# ---------------------------------------------------------------- the paper's estimators
-
-
-@pytest.mark.parametrize("estimator", ["ide", "two-stage"])
-def test_the_papers_estimators_can_be_chosen_kept_and_come_back(tmp_path, estimator):
-    """Rows that they leave without mass stay so: multipliers alone would give these some."""
-    schema = Schema(
-        [Column("G", "group"), Column("a", "categorical", values=[0, 1, 2]), Column("b", "categorical", values=[0, 1])]
-    )
-    rng = np.random.default_rng(3)
-    table = {"G": rng.integers(0, 2, 400), "a": rng.integers(0, 3, 400), "b": rng.integers(0, 2, 400)}
-    public = Public.of(schema, table, ["G"])
-    plan = Plan(
-        "x", schema, Budget.pure(10**4), Unit(1), [Level("G", Workload.marginals(schema, ["a", "b"]), 0)], {"G": [7, 8]}
-    )
-    noisy = ((np.array([[60, 40, 0], [0, 0, 90]]), np.array([[30, 70], [90, 0]])),)
-    release = Release(tmp_path / "nowhere", plan, noisy)
-    estimates = Estimates.of(release, public, Settings(estimator=estimator))
-    first, second = (estimates.joint(group) for group in range(2))
-    np.testing.assert_allclose(first.project(["a"]), [0.6, 0.4, 0], atol=2e-3)
-    np.testing.assert_allclose(second.project(["a", "b"]), [[0, 0], [0, 0], [1, 0]], atol=2e-3)
-    assert (first.weights[public.prior.codes["a"] == 2] == 0).all()
-    estimates.save(tmp_path / "estimates.parquet")
-    again = Estimates.load(tmp_path / "estimates.parquet", release, public)
-    assert again.settings.estimator == estimator
-    for group in range(2):
-        np.testing.assert_allclose(again.weights(0, group), estimates.weights(0, group), atol=1e-15)

@@ -49,21 +49,18 @@ def tilted_by_hand(matrix, weights, multipliers):
 # ------------------------------------------------------------------ distinct rows
 
 
-def check_distinct(columns):
-    first, kind = distinct_rows(columns)
-    rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    kinds = list(dict.fromkeys(rows))  # in order of first appearance
-    assert first.tolist() == [rows.index(row) for row in kinds]
-    assert [kinds[k] for k in kind] == rows
-
-
 @settings(max_examples=30)
 @given(seeds)
 def test_distinct_rows_are_exact(seed):
     generator = np.random.default_rng(seed)
     types = [np.uint8, np.uint16, np.uint32, np.uint64]
     rows, columns = int(generator.integers(0, 60)), int(generator.integers(1, 4))
-    check_distinct([generator.integers(0, 1 + k, rows).astype(types[generator.integers(0, 4)]) for k in range(columns)])
+    drawn = [generator.integers(0, 1 + k, rows).astype(types[generator.integers(0, 4)]) for k in range(columns)]
+    first, kind = distinct_rows(drawn)
+    rows = list(zip(*(column.tolist() for column in drawn), strict=True))
+    kinds = list(dict.fromkeys(rows))  # in order of first appearance
+    assert first.tolist() == [rows.index(row) for row in kinds]
+    assert [kinds[k] for k in kind] == rows
 
 
 # ------------------------------------------------------------------ collapse and evaluation

@@ -18,7 +18,7 @@ from prade.data.read.files import copied_share
 from prade.estimating.levels.estimates import Estimates
 from prade.pipeline import sample
 from prade.planning.settings import Settings
-from prade.sampling.table import sample_groups, typed_as_public
+from prade.sampling.table import typed_as_public
 from worlds.plans import ONE_ROW, plan_of
 from worlds.releases import invented
 from worlds.survey import FIVE_PLACES, PERHAPS_WORK, PLACE, SEX, STATE, YEARS
@@ -118,16 +118,6 @@ def test_what_no_public_row_has_does_not_occur(table):
     young = np.array(table["AGE"]) < 18
     assert young.any()
     assert table["WORK"].filter(young).null_count == young.sum()
-
-
-def test_the_rows_are_like_the_estimates():
-    release = released(survey(), rows=(2000, 4000))
-    estimates = Estimates.of(release, Public.of(SCHEMA, TABLE, FIVE_PLACES))
-    coded, group = sample_groups(estimates, seed=1)
-    for number in range(5):
-        mine, joint = coded.take(group == number), estimates.joint(number)
-        for pair in (["AGE", "SEX"], ["AGE", "WORK"], ["SEX", "WORK"]):
-            assert np.abs(mine.project(pair) - joint.project(pair)).sum() < 0.02
 
 
 @pytest.mark.parametrize("upside_down", [False, True])
