@@ -41,8 +41,6 @@ def tried(plan: Plan, private: Any, folder: Path, ledger: Ledger) -> str:
     return "released"
 
 
-# ---------------------------------------------------------------------- cells on which an engine once failed
-
 BIRTHS = {"p17": DAY(1961, 5, 4), "p18": DAY(1990, 1, 1), "p19": None}
 
 
@@ -82,8 +80,6 @@ def test_times_beyond_microseconds_are_cells_of_duckdb(unit: str, raw: int, tmp_
     assert counted(private, column).tolist() == [[1, 0] if raw < 0 else [0, 1]]
 
 
-# ---------------------------------------------------------------------- ids that doubles cannot tell apart
-
 IDS = [10**17 + number for number in range(1000)]
 AGES = [number % 90 for number in range(1000)]
 FRAMES: dict[str, Callable[[Path], Any]] = {
@@ -109,9 +105,6 @@ def test_each_id_is_a_person(kind: str, tmp_path: Path) -> None:
     assert counted(FRAMES[kind](tmp_path), ages, None, Unit(1, person_id="ID")).sum() == 1000
 
 
-# ---------------------------------------------------------------------- sources that are none
-
-
 def test_an_ibis_table_is_refused_by_name() -> None:
     """One of the polars backend was in memory, and was taken."""
     table = type("Table", (), {"__module__": "ibis.expr.types.relations", "columns": ("AGE",)})()
@@ -127,8 +120,6 @@ def test_other_databases_are_refused_by_name(address: str) -> None:
         open_source(address)
     assert "hush" not in str(refused.value)
 
-
-# ---------------------------------------------------------------------- bytes
 
 LONG = 1000  # bytes of a line that count, in these tests
 
@@ -174,8 +165,6 @@ def test_different_bytes_are_different_texts() -> None:
     assert len({text_of_bytes(raw) for raw in every}) == len(every)
 
 
-# ---------------------------------------------------------------------- what a probe costs
-
 SECRET = "hush-4711"
 
 
@@ -213,9 +202,6 @@ def test_a_plan_from_outside_cannot_probe_for_free(broken: str, ledger: Ledger, 
     with pytest.raises(BudgetError):
         measure(probe(3), broken, tmp_path / "release-3", ledger)
     assert len(ledger.entries("people")) == 3
-
-
-# ---------------------------------------------------------------------- plans that leave something out
 
 
 def with_public(folder: Path, version: int) -> Plan:

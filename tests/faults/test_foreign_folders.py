@@ -81,9 +81,6 @@ def dead(killed: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(killed, tmp_path / "prade-spill-dead"))
 
 
-# ---------------------------------------------------------------------- spill folders
-
-
 def marked(killed: Path, place: Path) -> Path:
     """A copy of the killed run's folder, and its mark, which is gone."""
     shutil.copytree(killed, place)
@@ -171,9 +168,6 @@ def test_the_mark_goes_last(dead: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert (dead / MARK).exists()
     run(SPILL, tmp_path)
     assert not dead.exists()
-
-
-# ---------------------------------------------------------------------- staging folders and ledgers
 
 
 def folder(place: Path, **texts: str) -> Path:

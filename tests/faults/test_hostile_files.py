@@ -40,8 +40,6 @@ def plan_with(budget=None, unit=None, levels=None, schema=SCHEMA, groups=None):
     return Plan("survey", schema, budget or Budget.pure(1), unit or Unit(1), given, groups)
 
 
-# ---------------------------------------------------------------- texts
-
 PLAN = plan_with(levels=[Level((), ONE, total=0)]).to_toml()
 
 
@@ -111,9 +109,6 @@ def test_a_group_without_points_has_no_outline(tmp_path):
     assert sorted(found.paths) == [0, 2]
 
 
-# ---------------------------------------------------------------- values
-
-
 def column(kind, **given):
     return lambda: Schema([Column("A", kind, **given)]).fingerprint()
 
@@ -162,9 +157,6 @@ def test_an_epsilon_beyond_all_numbers_has_a_meaning():
     assert "by at most a factor of 10^435" in meaning(Budget.pure(1000))
 
 
-# ---------------------------------------------------------------- releases
-
-
 @pytest.fixture
 def folder(tmp_path):
     """A release with invented counts, as `measure` leaves it."""
@@ -192,9 +184,6 @@ def test_a_manifest_or_an_account_without_sense(folder, name, text):
     (folder / name).write_text(text, errors="surrogatepass")
     with pytest.raises(DataError, match=rf"{name} is damaged"):
         Release.load(folder).account()
-
-
-# ---------------------------------------------------------------- tables
 
 
 @pytest.mark.parametrize("text", ['"a","p","p"\n1,2,3\n', "a,a\n", "a,a\n1,2\n"])

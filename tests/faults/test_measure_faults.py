@@ -22,9 +22,6 @@ from worlds.processes import not_writable
 Drive = Callable[..., list[int]]
 
 
-# ---------------------------------------------------------------- kills
-
-
 def test_killed_at_every_step(drive: Drive) -> None:
     """SIGKILL at each announced step, of `measure` and of the ledger within it: what is lost is what must be.
 
@@ -66,9 +63,6 @@ print(kills)
 """
     )
     assert kills == 42
-
-
-# ---------------------------------------------------------------- races
 
 
 def test_one_plan_and_one_folder(drive: Drive) -> None:
@@ -153,9 +147,6 @@ print(int(own), int(others), len(world.entries(2)))
     assert (own, others, paid) == (1, 1, 2)
 
 
-# ---------------------------------------------------------------- full disks
-
-
 def test_no_room_for_a_file(drive: Drive) -> None:
     """From a step on, files may not grow past a size: free before the reservation, reserved, then spent, then kept."""
     failed = drive(
@@ -193,9 +184,6 @@ print(failed)
 """
     )
     assert failed[0] >= 12
-
-
-# ---------------------------------------------------------------- what may not be written
 
 
 @pytest.fixture

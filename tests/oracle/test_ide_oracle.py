@@ -44,8 +44,6 @@ def test_every_step_is_that_of_the_definition(projection, complete, largest):
                 assert got.report.kl == pytest.approx(kl(got.weights, case.p), abs=1e-12)
 
 
-# ------------------------------------------------------------------ numbers worked by hand
-
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
 # rows (a, b) = 00 01 02 10 11 12
 

@@ -12,7 +12,6 @@ from prade.estimating.estimate import Status
 from prade.estimating.kernels import LARGEST_BUNDLE
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
-from prade.queries.parts import Marginal
 from prade.release.release import Measurement
 from worlds.reference import add_noise, costs, map_objective, oracle_map, random_case
 
@@ -133,36 +132,6 @@ def test_certificates_hold_when_a_solver_gives_up(kind, largest, solver):
             dual = np.array([look.objective - look.gap for look in got.report.trace])
             size = np.array([1.0 + look.objective + look.gap for look in got.report.trace])
             assert (np.diff(dual) >= -1e-12 * size[1:]).all()
-
-
-# ------------------------------------------------------------------ by hand
-
-TWO = Schema.from_mbi({"a": 2})
-PART = Marginal.of(TWO, ["a"])
-
-
-@pytest.mark.parametrize(
-    ("solver", "n0", "scales", "law", "expected"),
-    [
-        # |q - 0.9| costs 1000 (b = 1), |q - 0.1| costs 500 (b = 2): 0.9 unless the prior outweighs both
-        *((solver, n0, (1.0, 2.0), "laplace", 0.9) for solver in SOLVERS for n0 in (1.0, 100.0)),
-        *((solver, 1e6, (1.0, 2.0), "laplace", 0.5) for solver in SOLVERS),
-        # a sweep of block ascent moves multipliers by 2 log 9 here: it would take 20,000 to get to 100,000
-        *((solver, 0.01, (1.0, 2.0), "laplace", 0.9) for solver in ("newton", "lbfgs")),
-        # weights 1 and 1/4: (0.9 + 0.1 / 4) / (5 / 4), but for the prior's pull, which is 1e-6 of theirs
-        *((solver, n0, (1.0, 2.0), "gaussian", 0.74) for solver in ("newton", "lbfgs") for n0 in (1e-3, 1.0)),
-        # an exact answer wins over any noisy one
-        *((solver, 1.0, (0.0, 1.0), "laplace", 0.9) for solver in SOLVERS),
-        ("newton", 1.0, (0.0, 1.0), "gaussian", 0.9),
-    ],
-)
-def test_of_two_contradicting_answers_the_surer_one_counts_more(solver, n0, scales, law, expected):
-    counts = [900, 100], [100, 900]
-    answers = [Measurement(PART, each, scale, law) for each, scale in zip(counts, scales, strict=True)]
-    got = MAP(n0=n0, solver=solver, tolerance=1e-8).fit(Prior.uniform(TWO), answers, 1000.0)
-    near = 1e-9 if scales[0] == 0 else 1e-4 if law == "gaussian" else 1e-3
-    assert got.project("a")[0] == pytest.approx(expected, abs=near)
-    assert got.status is Status.CONVERGED
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -55,9 +55,6 @@ def test_correlations_as_scipy_has_them():
         assert found[pair] == pytest.approx(association(counts.to_numpy(), "cramer"))
 
 
-# ---------------------------------------------------------------- regressions
-
-
 def test_logistic_as_sklearn_fits_it_and_as_log_odds_have_it():
     generator = np.random.default_rng(1)
     x = generator.normal(size=(500, 2))
@@ -110,9 +107,6 @@ def test_overlap_by_hand():
     assert overlap(fit(1, 3), fit(1, 3)) == pytest.approx([1.0])
     assert overlap(fit(2, 2), fit(1, 3)).tolist() == [1.0]
     assert overlap(fit(2, 2), fit(3, 4)).tolist() == [0.0]
-
-
-# ---------------------------------------------------------------- propensity and matches
 
 
 def test_pmse_by_hand_and_auc_of_what_is_known():

@@ -39,8 +39,6 @@ def test_consistent_answers_are_matched_with_the_least_kl(zeros):
         assert got.report.kl == pytest.approx(kl(got.weights, case.p), abs=1e-8)
 
 
-# ------------------------------------------------------------------ zeros that no single answer shows
-
 SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
 UNIFORM = Prior.uniform(SCHEMA)
 A, B, C = (Marginal.of(SCHEMA, [name]) for name in "abc")
@@ -104,9 +102,6 @@ def test_zeros_that_follow_from_several_parts(name, solver):
     # L-BFGS-B compares values, which tells slopes apart only to the root of double precision
     assert max(missed, expect(got, empty)) <= (4e-9 if solver == "newton" else 4e-6)
     assert got.status is Status.CONVERGED or (solver == "lbfgs" and got.status is Status.STALLED)
-
-
-# ------------------------------------------------------------------ what cannot be
 
 
 def impossible(by):

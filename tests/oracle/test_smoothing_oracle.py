@@ -94,9 +94,6 @@ def test_the_means_of_a_and_w_are_those_over_a_fine_grid(seed):
     assert found.expected_w == pytest.approx(likely @ w.ravel() / likely.sum(), rel=0.05)
 
 
-# ---------------------------------------------------------------- errors of answers
-
-
 def errors_of(variation, measured, likely, expected, rows, noise, n0):
     """Variance, R and S_QQ of the cells after the measured ones, for the most likely a and w, and their means."""
     at, after = slice(measured), slice(measured, None)

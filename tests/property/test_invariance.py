@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from prade import Schema, Workload
 from prade.data.public.joint import Prior
-from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
 from prade.queries.parts import Cells, Marginal
@@ -35,7 +34,7 @@ EACH = pytest.mark.parametrize("name", ESTIMATORS)
 seeds = st.integers(0, 2**32 - 1)
 
 
-def problem(seed, law="mixed"):
+def problem(seed):
     """A prior on some of the 24 cells and noisy answers of four parts, one of them partial, with an empty cell."""
     generator = np.random.default_rng(seed)
     cells = generator.permutation(24)[: generator.integers(6, 20)]
@@ -46,10 +45,10 @@ def problem(seed, law="mixed"):
     truth = Prior(SCHEMA, codes, prior.weights * generator.exponential(size=len(cells)))
     measured = []
     for part, answer in zip(parts, Workload(SCHEMA, parts).answer(truth), strict=True):
-        chosen = law if law != "mixed" else str(generator.choice(["laplace", "gaussian"]))
+        law = str(generator.choice(["laplace", "gaussian"]))
         scale = generator.uniform(1.0, 6.0)
-        noise = generator.laplace(size=len(answer)) if chosen == "laplace" else generator.normal(size=len(answer))
-        measured.append(Measurement(part, TOTAL * answer + scale * noise, scale, chosen))
+        noise = generator.laplace(size=len(answer)) if law == "laplace" else generator.normal(size=len(answer))
+        measured.append(Measurement(part, TOTAL * answer + scale * noise, scale, law))
     return generator, prior, measured
 
 
@@ -107,42 +106,3 @@ def test_a_row_split_in_two(name, seed):
     assert second.weights[[0, -3]] == pytest.approx(first.weights[0] * parts_of_0, abs=TOLERANCE.get(name, 1e-6))
     # a prior made of these rows has them together again
     assert_same(name, table(first), table(fit(Prior.from_joint(split), measured, TOTAL)))
-
-
-@pytest.mark.parametrize(("law", "factor"), [("laplace", 2.0), ("gaussian", np.sqrt(2.0))])
-@pytest.mark.parametrize("name", ["map-newton", "map-block"])
-@settings(max_examples=5)
-@given(seed=seeds)
-def test_a_part_twice_with_as_little_information_as_once(name, law, factor, seed):
-    """total / 2b twice is total / b; 1 / 2 (sqrt(2) sigma)^2 twice is 1 / 2 sigma^2."""
-    _, prior, measured = problem(seed, law)
-    chosen = measured[2]
-    weaker = Measurement(chosen.part, chosen.counts, factor * chosen.scale, law)
-    fit = ESTIMATORS[name].fit
-    once = fit(prior, measured, TOTAL)
-    twice = fit(prior, [*measured[:2], weaker, measured[3], weaker], TOTAL)
-    assert_same(name, table(once), table(twice))
-    assert twice.report.objective == pytest.approx(once.report.objective, rel=1e-6)
-    # and the factor is not just any: as strong as before, the second copy moves the estimate
-    stronger = fit(prior, [*measured, chosen], TOTAL)
-    assert law == "laplace" or np.abs(table(stronger) - table(once)).max() > 1e-5
-
-
-@settings(max_examples=10)
-@given(seed=seeds)
-def test_collapse_where_columns_are_left_out(seed):
-    """Only `b` is asked about: most rows share their cell, and are given back in the prior's proportions."""
-    _, prior, measured = problem(seed)
-    asked = [measured[1]]
-    workload = Workload(SCHEMA, [measured[1].part])
-    layout = Layout(prior, workload)
-    assert layout.rows <= 4
-    for estimator in ESTIMATORS.values():
-        estimator = IDE(steps=2) if isinstance(estimator, IDE) else estimator
-        found = estimator.fit(prior, asked, TOTAL, layout=layout)
-        whole = estimator.fit(prior, asked, TOTAL, layout=Layout(prior, workload, collapse=False))
-        assert found.weights == pytest.approx(whole.weights, abs=1e-5)
-        ratio = found.weights / prior.weights
-        for value in np.unique(prior.codes["b"]):
-            inside = ratio[prior.codes["b"] == value]
-            assert inside == pytest.approx(np.full(len(inside), inside[0]), rel=1e-9)

@@ -66,8 +66,6 @@ def test_noise_falls_beyond_as_often_as_it_should(law: Any, scale: Fraction, sca
         assert low <= (noise >= least).sum() <= high, number
 
 
-# ---------------------------------------------------------------------- by the sampler's own arithmetic
-
 ENDS = [2**63 - 1, -(2**63), 2**62, -(2**62) - 1]
 
 

@@ -54,9 +54,6 @@ def rows_of(public):
     return list(zip(*(public.prior.codes[name].tolist() for name in SCHEMA.coded), strict=True))
 
 
-# ---------------------------------------------------------------- which rows
-
-
 def test_the_rest_of_a_small_domain_is_added_once_unless_a_rule_forbids_it():
     found = with_extra(PUBLIC, 0.02, RULES)
     own, new = rows_of(found)[: len(PUBLIC)], rows_of(found)[len(PUBLIC) :]
@@ -114,9 +111,6 @@ def test_rows_of_a_shown_cell_have_its_values_and_come_from_rows_that_have_other
     assert len(set(found.group[len(PUBLIC) :].tolist())) == 4  # groups of the rows that they come from
 
 
-# ---------------------------------------------------------------- what the answers show
-
-
 def test_noise_alone_shows_hardly_anything():
     """1,000 releases with two absent cells in each of five places: 10 by chance at most; over 24 once in 10,000."""
     plan = plan_of(SCHEMA, Level("PLACE", ONES, total=0), groups={"PLACE": list("pqrst")})
@@ -147,9 +141,6 @@ def test_answers_show_what_is_there_in_all_places_or_in_one():
     assert len(shown_cells(answered(plan, only_in_one), cells.absent)) == 2
 
 
-# ---------------------------------------------------------------- estimates
-
-
 def test_estimates_reach_people_whom_no_public_row_is_like():
     """A tenth of all private rows has SEX 2: the estimates find them, as far as the noise allows."""
     release = release_of()
@@ -172,9 +163,6 @@ def test_nothing_is_added_where_nothing_is_shown_or_wanted():
         plain = Estimates.of(release, PUBLIC, replace(settings, unseen=False))
         assert found.public is PUBLIC
         assert np.array_equal(found.weights(1, 0), plain.weights(1, 0))
-
-
-# ---------------------------------------------------------------- all stages agree
 
 
 def folder_of(tmp_path, settings=None):

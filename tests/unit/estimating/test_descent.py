@@ -58,9 +58,6 @@ PUBLIC = Public.of(
 )
 
 
-# ---------------------------------------------------------------- answers, by hand
-
-
 def test_children_are_added_up_and_joined_by_inverse_variances():
     """A state's own answer of A has variance v0, the sum of its n places' n v1."""
     plan = survey(Level("STATE", Ask(A, 1), total=0), Level("PLACE", Ask(A, 2), total=0))
@@ -90,9 +87,6 @@ def test_what_does_not_say_how_many_rows_there_are_cannot_be_estimated():
         estimated(filled(plan, lambda q, g, c: 10), PUBLIC)
 
 
-# ---------------------------------------------------------------- single draws of Laplace noise
-
-
 def test_an_answer_of_the_level_itself_has_one_draw_of_noise():
     plan = survey(Level("STATE", Ask(A)), Level("PLACE", Ask(B)))
     release = filled(plan, lambda q, g, c: 50)
@@ -102,9 +96,6 @@ def test_an_answer_of_the_level_itself_has_one_draw_of_noise():
     # B is the sum of three places in the first state, and one place's answer in the second
     assert states.one_draw.tolist() == [[True, False], [True, True]]
     assert states.one_draw_cells().tolist() == [[True] * 3 + [False] * 2, [True] * 5]
-
-
-# ---------------------------------------------------------------- estimates
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(smooth=False)])
@@ -136,8 +127,6 @@ def test_three_levels_hand_on():
         joint = each.estimate.project(["A", "B"])
         assert joint[0, 1] + joint[1, 0] + joint[2, 1] > 0.2
 
-
-# ---------------------------------------------------------------- never worse than the prior
 
 COLUMNS = ("AGE", "SEX", "EDUC", "MARITAL", "TENURE")
 

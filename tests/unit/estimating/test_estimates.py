@@ -9,12 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Ask, Budget, DataError, Level, Plan, Release, Schema, Unit, Workload
-from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.planning.settings import Settings
-from prade.queries.query import expect
 from prade.release.derived_files import ESTIMATES
 from worlds.plans import plan_of
 from worlds.releases import counted
@@ -124,24 +122,6 @@ def brute(estimates, by, value):
         rows[key] = rows.get(key, 0.0) + estimates.totals[number]
         counts[key] = counts.get(key, 0.0) + estimates.totals[number] * value(estimates.joint(number))
     return rows, counts
-
-
-@pytest.mark.parametrize("by", [(), "STATE", ("STATE", "PLACE"), ("PLACE", "STATE"), "PLACE"])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_answers_are_those_of_the_joints(estimates, by, threads):
-    query = "AGE >= 40 and WORK == 'full'"
-    names = (by,) if isinstance(by, str) else by
-    rows, counts = brute(estimates, names, lambda joint: expect(joint, query))
-    table = estimates.answer(query, by=by, execution=Execution(threads)).to_pylist()
-    assert {tuple(row[name] for name in names) for row in table} == set(counts)
-    assert len(table) == len(counts)
-    for row in table:
-        key = tuple(row[name] for name in names)
-        assert row["count"] == pytest.approx(counts[key], rel=1e-7)
-        assert row["share"] == pytest.approx(counts[key] / rows[key], rel=1e-7)
-        assert 0 <= row["low"] < row["count"] < row["high"]
-        assert 0 < row["sd"] < 0.5
-    assert estimates.answer(query, by=by).column_names == [*names, "count", "share", "sd", "low", "high", "basis"]
 
 
 def described(column):

@@ -45,9 +45,6 @@ def test_threads_and_processes_give_the_same_bits(settings, processes):
         assert bits(Estimates.of(RELEASE, PUBLIC, settings, execution=Execution(2, threads))) == expected
 
 
-# ---------------------------------------------------------------- going on after a kill
-
-
 RUN = """
 import sys
 from pathlib import Path

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
 from scipy.special import wrightomega
 
 from prade.estimating import block_step, kernels
@@ -30,31 +29,6 @@ def test_wright_omega_against_scipy():
         assert block_step.wright_omega(z) == pytest.approx(float(wrightomega(z)), rel=1e-14, abs=1e-320)
 
 
-# ------------------------------------------------------------------ one cell, and one block
-
-
-def best_by_root_finding(level, mass, y, variance, old, low, high):
-    """The zero of  y - variance x - mass e^(x - old) / level, which falls in x: no closed form involved."""
-
-    def slope(x):
-        return y - variance * x - mass * np.exp(x - old) / level
-
-    if slope(low) <= 0:
-        return low
-    return high if slope(high) >= 0 else brentq(slope, low, high, xtol=1e-13, rtol=1e-15)
-
-
-@pytest.mark.parametrize("variance", [1e3, 1.0, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15, 1e-18, 0.0])
-def test_cell_multiplier_is_the_best_for_every_variance(variance):
-    # a state of a million rows with Gaussian noise of scale 1 and n0 = 1 has variance 1e-12: not an exotic number
-    generator = np.random.default_rng(5)
-    for _ in range(40):
-        y, mass, old = generator.uniform(0.01, 1), generator.uniform(0.01, 1), generator.normal()
-        level = generator.uniform(0.5, 2)
-        best = block_step.cell_multiplier(np.log(level), mass, y, variance, old, -300.0, 300.0)
-        assert best == pytest.approx(best_by_root_finding(level, mass, y, variance, old, -300.0, 300.0), abs=1e-8)
-
-
 def block_problem(seed):
     """Masses, answers and bounds of one part: Laplace, Gaussian and exact cells mixed, empty cells, partial parts."""
     generator = np.random.default_rng(seed)
@@ -65,7 +39,7 @@ def block_problem(seed):
     mass[0] += (mass.sum() + uncovered == 0) * 1.0
     whole = mass.sum() + uncovered
     y = generator.dirichlet(np.ones(n)) * generator.uniform(0.6, 1.4) - 0.05
-    variance = np.where(generator.random(n) < 0.5, 10.0 ** generator.uniform(-4, 1, n), 0.0)
+    variance = np.where(generator.random(n) < 0.5, 10.0 ** generator.uniform(-18, 3, n), 0.0)
     bound = np.where(variance > 0, 300.0, 10.0 ** generator.uniform(-2, 1, n))
     old = np.clip(generator.normal(size=n), -bound, bound)
     return uncovered / whole, mass / whole, y, variance, old, -bound, bound

@@ -46,9 +46,6 @@ def tilted_by_hand(matrix, weights, multipliers):
     return w / w.sum(), float(np.log(w.sum()) + top), float(top)
 
 
-# ------------------------------------------------------------------ distinct rows
-
-
 @settings(max_examples=30)
 @given(seeds)
 def test_distinct_rows_are_exact(seed):
@@ -61,9 +58,6 @@ def test_distinct_rows_are_exact(seed):
     kinds = list(dict.fromkeys(rows))  # in order of first appearance
     assert first.tolist() == [rows.index(row) for row in kinds]
     assert [kinds[k] for k in kind] == rows
-
-
-# ------------------------------------------------------------------ collapse and evaluation
 
 
 @pytest.mark.parametrize("parts", [1, 4, 11])
@@ -163,9 +157,6 @@ def test_evaluation_over_many_tiles_and_chunks(large, size):
     assert tilted.masses == pytest.approx(expected, rel=1e-9, abs=1e-300)
 
 
-# ------------------------------------------------------------------ curvature
-
-
 @settings(max_examples=20)
 @given(seeds)
 def test_covariance_of_all_rows_is_exact(seed):
@@ -199,9 +190,6 @@ def test_covariance_of_a_sample_is_close_for_common_and_rare_cells(large):
     wrong = (np.abs(sampled - exact) / np.outer(deviation, deviation))[~np.eye(layout.n_cells, dtype=bool)]
     assert wrong.max() <= 0.15
     assert sampled == pytest.approx(sampled.T, abs=0)
-
-
-# ------------------------------------------------------------------ unusual workloads
 
 
 def test_more_cells_than_sixteen_bits_hold():

@@ -7,7 +7,7 @@ from prade.estimating.levels import smoothing as likely_spread
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.smoothing import Smoother, shared_part
 from prade.estimating.levels.totals import estimated_totals, smooth_totals, totals_variance
-from prade.estimating.levels.variation import PublicVariation, VariationOfCells
+from prade.estimating.levels.variation import VariationOfCells
 from prade.privacy.noise_law import SMALLEST_VARIANCE
 
 
@@ -22,9 +22,6 @@ def world(generator, groups=40, rows=60, sizes=(4, 3)):
 
 def indicators(cells, sizes):
     return np.concatenate([np.eye(size + 1)[cell][:, :size] for cell, size in zip(cells, sizes, strict=True)], axis=1)
-
-
-# ---------------------------------------------------------------- variation
 
 
 def variation_of(cells, sizes, group, groups, weights=None):
@@ -70,9 +67,6 @@ def test_the_machines_cores_do_not_matter():
     assert np.array_equal(found[0].within, found[1].within)
 
 
-# ---------------------------------------------------------------- posterior at its edges
-
-
 @pytest.mark.parametrize("never", [0, 6])
 def test_a_cell_that_never_occurs_stays_as_the_prior_has_it(never):
     """No public row is in it, so nothing varies there: no deviation, no variance, no division by zero."""
@@ -87,9 +81,6 @@ def test_a_cell_that_never_occurs_stays_as_the_prior_has_it(never):
     assert abs(mean[never]) < 1e-15
     assert variance[never] < 1e-15
     assert (np.delete(variance, never) > 1e-6).all()
-
-
-# ---------------------------------------------------------------- totals
 
 
 def test_totals_by_hand():
@@ -133,9 +124,6 @@ def test_recurring_groups_and_new_ones_are_fitted_apart():
     assert (variance[:3] < 100).all()
 
 
-# ---------------------------------------------------------------- what groups have in common
-
-
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_the_shared_part_is_found(share):
     """500 cells in 40 groups of different sizes, noise as large as the differences: to within 0.1."""
@@ -147,39 +135,23 @@ def test_the_shared_part_is_found(share):
     assert shared_part(away, variance, noise, rows) == pytest.approx(share, abs=0.1)
 
 
-def _as_turned(matrix, factor, deviations):
-    diagonal, beside, turned = likely_spread._turned(matrix, deviations, factor.min())
-    return diagonal, beside, factor, turned
-
-
-def _large_groups_with_little_noise(rows=1e7, groups=6, sizes=(2, 5, 9, 20, 12)):
-    """The arguments of a fit to cells of parts, so that the matrices are nothing in as many directions as parts."""
-    generator = np.random.default_rng(3)
-    within = np.zeros((sum(sizes), sum(sizes)))
-    sums_to_nothing = np.eye(sum(sizes))
-    for last, size in zip(np.cumsum(sizes), sizes, strict=True):
-        part, shares = slice(last - size, last), generator.dirichlet(np.full(size, 2.0))
-        within[part, part] = np.diag(shares) - np.outer(shares, shares)
-        sums_to_nothing[part, part] -= 1 / size
-    spread = 0.01 * sums_to_nothing @ generator.normal(size=(len(within), 6))
-    variation = PublicVariation(spread @ spread.T, within)
-    root = np.full(len(within), np.sqrt(SMALLEST_VARIANCE) / rows)
-    truth = generator.multivariate_normal(np.zeros(len(root)), variation.between + 1e-3 * within, groups)
-    deviations = truth + generator.normal(size=truth.shape) * root
-    return variation, deviations / root, generator.uniform(0.5, 2.0, groups), root, rows, 0.7
-
-
-def _by_eigenvectors(matrix, factor, deviations, scales):
-    values, vectors = np.linalg.eigh(matrix)
-    variance = scales[:, None, None] * np.maximum(values, 0.0) + factor[:, None]
-    return (np.log(variance) + (deviations @ vectors) ** 2 / variance).sum(axis=(1, 2))
-
-
 @pytest.mark.parametrize("ratio", [1e-3, 1.0, 1e2])
 def test_the_likelihood_is_right_where_groups_are_large_and_noise_is_small(ratio):
     """The noise is 10^-20 of what groups differ by: less than what rounding leaves of a difference of such numbers."""
-    variation, whitened, factor, root, rows, _ = _large_groups_with_little_noise()
-    matrix = (variation.within / rows + ratio * variation.between) / np.outer(root, root)
-    found = likely_spread._surprises(*_as_turned(matrix, factor, whitened), likely_spread.SCALES)
-    expected = _by_eigenvectors(matrix, factor, whitened, likely_spread.SCALES)
+    generator, rows, sizes = np.random.default_rng(3), 1e7, (2, 5, 9, 20, 12)
+    within, sums_to_nothing = np.zeros((48, 48)), np.eye(48)
+    for last, size in zip(np.cumsum(sizes), sizes, strict=True):  # nothing in as many directions as there are parts
+        part, shares = slice(last - size, last), generator.dirichlet(np.full(size, 2.0))
+        within[part, part] = np.diag(shares) - np.outer(shares, shares)
+        sums_to_nothing[part, part] -= 1 / size
+    spread = 0.01 * sums_to_nothing @ generator.normal(size=(48, 6))
+    between, root = spread @ spread.T, np.sqrt(SMALLEST_VARIANCE) / rows
+    truth = generator.multivariate_normal(np.zeros(48), between + 1e-3 * within, 6)
+    deviations, factor = truth / root + generator.normal(size=truth.shape), generator.uniform(0.5, 2.0, 6)
+    matrix = (within / rows + ratio * between) / root**2
+    diagonal, beside, turned = likely_spread._turned(matrix, deviations, factor.min())
+    found = likely_spread._surprises(diagonal, beside, factor, turned, likely_spread.SCALES)
+    values, vectors = np.linalg.eigh(matrix)
+    variance = likely_spread.SCALES[:, None, None] * np.maximum(values, 0.0) + factor[:, None]
+    expected = (np.log(variance) + (deviations @ vectors) ** 2 / variance).sum(axis=(1, 2))
     assert found == pytest.approx(expected, rel=1e-9)

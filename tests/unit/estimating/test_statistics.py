@@ -1,6 +1,7 @@
 """Answers that are more than counts: means, sums, quantiles, histograms, ratios, queries over groups' columns."""
 
 import shutil
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -64,10 +65,11 @@ def by_key(table, by):
 # ---------------------------------------------------------------- columns of the groups
 
 
-@pytest.mark.parametrize("by", [(), ("STATE",), ("STATE", "PLACE")])
+@pytest.mark.parametrize("by", [(), ("STATE",), ("STATE", "PLACE"), ("PLACE", "STATE"), ("PLACE",)])
 @pytest.mark.parametrize(
     "text",
     [
+        "AGE >= 40 and WORK == 'full'",
         "STATE == 1 and AGE >= 65",
         "STATE == 1 or AGE >= 65",
         "not (STATE == 1 and PLACE in ('p', 'q')) and SEX == 2",
@@ -76,9 +78,9 @@ def by_key(table, by):
         "STATE == 1 and STATE == 2",
     ],
 )
-def test_a_query_may_use_the_groups_columns(estimates, text, by):
+def test_counts_are_those_of_the_weighted_rows(estimates, text, by):
     """The same as a person by person look at what the estimates say, with each person's group written on them."""
-    last, expected = estimates.plan.groupings[-1], {}
+    last, expected, rows = estimates.plan.groupings[-1], {}, Counter()
     schema = Schema([*[column for column in SCHEMA if not column.groups], *PLAN.groups.columns])
     query = parse(text, schema)
     for number, values in enumerate(last.values):
@@ -90,7 +92,12 @@ def test_a_query_may_use_the_groups_columns(estimates, text, by):
         key = tuple(named[name] for name in by)
         count = estimates.totals[number] * estimates.weights(1, number)[inside].sum()
         expected[key] = expected.get(key, 0.0) + count
-    found = by_key(estimates.answer(text, by=by), by)
+        rows[key] += estimates.totals[number]
+    table = estimates.answer(text, by=by)
+    assert table.column_names == [*by, "count", "share", "sd", "low", "high", "basis"]
+    assert table.equals(estimates.answer(text, by=by, execution=Execution(2)))
+    found = by_key(table, by)
+    assert {key: row["share"] * rows[key] for key, row in found.items()} == pytest.approx(expected, rel=1e-6, abs=1e-9)
     assert {key: row["count"] for key, row in found.items()} == pytest.approx(expected, rel=1e-6, abs=1e-9)
     assert all(row["low"] <= row["count"] <= row["high"] for row in found.values())
 

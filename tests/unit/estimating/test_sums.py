@@ -25,9 +25,6 @@ def children(seed):
     return generator.uniform(0, 1, (6, 4)), generator.uniform(1e-6, 1e-2, (6, 4)), rows, generator.uniform(0, 1, (3, 4))
 
 
-# ---------------------------------------------------------------- shares
-
-
 @given(SEEDS)
 def test_shares_add_up_to_their_parents(seed):
     shares, variance, rows, wanted = children(seed)
@@ -36,9 +33,6 @@ def test_shares_add_up_to_their_parents(seed):
     np.testing.assert_allclose(added_up(part * found, PARENT_OF, 3), wanted, atol=1e-9)
     np.testing.assert_allclose(found[3], wanted[1])  # an only child is its parent
     np.testing.assert_allclose(leverage(rows, variance, PARENT_OF, 3)[3], 1.0)
-
-
-# ---------------------------------------------------------------- numbers of rows
 
 
 @given(SEEDS, st.lists(st.integers(0, 500), min_size=3, max_size=3))
@@ -59,9 +53,6 @@ def test_numbers_of_rows_add_up_at_every_level_of_a_release(epsilon):
         sums = added_up(found.levels[lower].totals, groupings[lower].above(groupings[upper]), len(groupings[upper]))
         assert sums.tolist() == found.levels[upper].totals.tolist()
     assert (found.totals >= 0).all()
-
-
-# ---------------------------------------------------------------- tables
 
 
 WORLD = census_like(persons=4000, places_per_state=8, years=(2021, 2022), seed=2)

@@ -51,9 +51,6 @@ def tables_of(prior):
     return np.concatenate([prior.project(columns).ravel() for columns in (["AGE", "WORK"], ["SEX", "WORK"])])
 
 
-# ---------------------------------------------------------------- which rows, with which weights
-
-
 def test_the_rows_are_distinct_public_rows_and_as_many_as_were_asked_for():
     support = thinned(PUBLIC, ONES.parts, 500)
     assert len(support) == len(np.unique(support.rows)) == 500
@@ -109,9 +106,6 @@ def test_rows_of_small_recurring_groups_are_all_kept_with_their_weights():
     assert 500 < len(support) <= 500 + mine.sum()
     whole = support.spread(support.public.prior.weights)
     np.testing.assert_allclose(whole[mine], public.prior.weights[mine], rtol=1e-12)
-
-
-# ---------------------------------------------------------------- estimates on it
 
 
 @pytest.fixture(scope="module")

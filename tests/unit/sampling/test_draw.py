@@ -46,9 +46,6 @@ def census():
     return Prior.from_table(data.schema, data.public)
 
 
-# ------------------------------------------------------------------ systematic samples
-
-
 def test_on_average_every_row_gets_its_share():
     weights, one_column = np.array([0.37, 0.0, 0.02, 0.11, 0.5]), Schema.from_mbi({"a": 5})
     rows, n, draws = SortedRows({"a": np.arange(5)}, one_column), 3, 4000
@@ -78,9 +75,6 @@ def test_marks_on_the_very_ends_pick_rows_with_weight(start):
         assert rows.max() < 52
 
 
-# ------------------------------------------------------------------ ordering
-
-
 def test_the_most_telling_column_is_sorted_first_and_noise_last():
     generator = np.random.default_rng(0)
     cause, noise = generator.integers(0, 6, 5000), generator.integers(0, 9, 5000)
@@ -90,17 +84,11 @@ def test_the_most_telling_column_is_sorted_first_and_noise_last():
     assert np.array_equal(noise[order], noise[np.lexsort([noise, cause])])  # the others follow from the cause
 
 
-# ------------------------------------------------------------------ improved samples
-
-
 def test_improving_takes_a_quarter_off_the_error_and_more_passes_more(census):
     rows = sorted_rows(census)
     errors = [distance(census, sample(rows, census.weights, 600, 1, passes)) for passes in (0, 1, 12)]
     assert errors[1] < 0.75 * errors[0]
     assert errors[2] < 0.95 * errors[1]
-
-
-# ------------------------------------------------------------------ errors
 
 
 THREE = {"a": np.array([0, 1, 2]), "b": np.array([0, 1, 1])}

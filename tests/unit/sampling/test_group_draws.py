@@ -50,9 +50,6 @@ def in_batches(estimates, rows_of_batch=TENTH, seed=4, table=TABLE):
     return drawn_table(estimates, PublicTable(table), seed, like="pyarrow", **settings)
 
 
-# ---------------------------------------------------------------- wherever they are drawn
-
-
 def test_threads_processes_and_any_number_of_them_draw_the_same_rows(made, expected, processes):
     assert sample(made, TABLE, seed=4, execution=Execution(executor=processes)).equals(expected)
     assert sample(made, TABLE, seed=4, execution=Execution(3)).equals(expected)
@@ -67,9 +64,6 @@ def test_a_worker_that_does_not_see_the_folder_says_so(made, processes, tmp_path
         list(drawn_batches(away, 0, execution=Execution(1, processes)))
 
 
-# ---------------------------------------------------------------- batches
-
-
 @pytest.mark.parametrize(("size", "number"), [(1, STATES * PLACES), (TENTH, 10), (10**9, 1)])
 def test_the_size_of_batches_changes_nothing(made, expected, size, number):
     assert abs(len(rows_of(made, rows_of_batch=size)) - number) <= 1
@@ -82,9 +76,6 @@ def test_values_that_are_drawn_do_not_depend_on_the_batch(made):
     whole = in_batches(made, 10**9, table=turned)
     assert in_batches(made, 300, table=turned).equals(whole)
     assert not in_batches(made, 300, 5, turned).equals(whole)
-
-
-# ---------------------------------------------------------------- going on after a kill
 
 
 RUN = """

@@ -86,9 +86,6 @@ def sorted_rows(frame):
     return frame.sort_values(list(frame.columns)).reset_index(drop=True)
 
 
-# ---------------------------------------------------------------- the same rows in every form
-
-
 def test_a_data_set_has_the_rows_of_the_one_file_by_the_groups_of_the_first_level(place, data_set):
     assert {path.parent.name for path in parts_of(data_set)} == {"STATE-06", "STATE-17"}
     assert len(parts_of(data_set)) > 2
@@ -138,9 +135,6 @@ def test_the_number_of_rows_decides_the_form_in_the_releases_folder(place):
     check_kept(Release.load(place), KEPT_ROWS)
 
 
-# ---------------------------------------------------------------- everything reads both forms
-
-
 def test_report_score_and_evaluation_read_a_data_set(place, data_set):
     private = place.parent / "private.parquet"
     public_frame().assign(STATE="06", PLACE=GROUPS["PLACE"][0]).to_parquet(private)
@@ -164,9 +158,6 @@ def test_the_command_writes_a_data_set_and_says_so(place):
     call("report", place)
     call("sample", place, "--seed", "4", "-o", f"{place.parent}/elsewhere/")  # its own data set is replaced
     assert seed_of(schema_of(place.parent / "elsewhere")) == 4
-
-
-# ---------------------------------------------------------------- damage and refusals
 
 
 def test_a_part_that_has_changed_is_missing_or_is_new_is_refused(place, data_set):

@@ -63,9 +63,6 @@ def table():
     return sample(RELEASE, TABLE, seed=5, execution=Execution(1))
 
 
-# ---------------------------------------------------------------- what is in it
-
-
 def test_row_counts_are_the_rounded_totals(table):
     totals = Estimates.of(RELEASE, Public.of(SCHEMA, TABLE, FIVE_PLACES)).totals
     counted = Counter(zip(table["STATE"].to_pylist(), table["PLACE"].to_pylist(), strict=True))
@@ -155,9 +152,6 @@ def test_values_within_a_bin_are_drawn_by_weight():
     assert abs((ages == 20).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / len(ages))
 
 
-# ---------------------------------------------------------------- the same again
-
-
 def test_public_tables_from_files_and_frames_give_the_same_values_and_frames_come_back(tmp_path, table):
     pq.write_table(TABLE, tmp_path / "public.parquet")
     assert sample(RELEASE, tmp_path / "public.parquet", seed=5, execution=Execution(1)).equals(table)
@@ -207,9 +201,6 @@ def test_types_and_missing_cells_of_a_frame_come_back():
     assert found["BORN"].isna().equals(found["PAY"].isna())  # as in every public row
     assert set(found["BORN"].dropna()) <= set(frame["BORN"].dropna())
     assert set(found["CODE"]) == {"01", "02"}
-
-
-# ---------------------------------------------------------------- values that go together
 
 
 def test_wages_stay_part_of_income():
