@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compare import asking, comparison, peers, systems
+from compare import asking, systems
 from compare.asking import STEPS_PER_ROW, Table, dependence, gain, misfit
 from compare.gem import GEMPub
 from compare.methods import MWEM, Histogram, PrivBayes
@@ -130,20 +130,3 @@ def test_a_baseline_of_each_place_has_the_whole_epsilon_in_each(places):
     assert np.array_equal(rows.codes["A"], group)  # learnt place by place
     assert np.bincount(group) == pytest.approx([500] * 3, abs=20)
     assert drawn.done is None
-
-
-def test_a_peer_of_each_place_gets_the_rows_of_one_place_and_no_group(places, tmp_path, monkeypatch):
-    given = []
-
-    def fitted(package, algorithm, schema, coded, task):
-        given.append((package, algorithm, schema.coded, coded.codes["A"].tolist(), task.epsilon))
-        return dict(coded.codes), {"fit": 1.0, "draw": 0.5, "GiB": 0.1 * len(given), "processor": 1.0}
-
-    monkeypatch.setattr(peers, "OUT", tmp_path)
-    monkeypatch.setattr(peers, "peer_rows", fitted)
-    drawn = comparison.SYSTEMS["aim-dpmm-each-place"].run(Task(places, "2", 0, 60.0))
-    assert sorted(each[3] for each in given) == [[place] * 500 for place in (0, 1, 2)]
-    assert all(each[:3] == ("dpmm", "aim", ("A", "B")) and each[4] == "2" for each in given)
-    assert drawn.seconds == pytest.approx(4.5)
-    assert drawn.gib == pytest.approx(0.3)
-    assert np.array_equal(drawn.rows[0].codes["A"], drawn.rows[1])

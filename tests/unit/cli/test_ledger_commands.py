@@ -57,17 +57,16 @@ def test_a_data_set_without_a_cap_is_refused_with_the_command_to_run(files, cust
     assert "No such option" in call(*measuring(files, "a"), "--cap", 4, code=2).stderr
 
 
+REPLACED = "--max-rows-per-person 7 --person-id ID --max-rows-per-group 2 --neighbours replace"
+
+
 @pytest.mark.parametrize(
     ("given", "cap", "unit"),
     [
         (["--cap", "1/3"], Budget.pure("1/3"), TWO_ROWS),
         (["--cap", 2, "--delta", "1e-9"], Budget.approx(2, "1e-9"), TWO_ROWS),
         (["--rho", "0.5"], Budget.zcdp("1/2"), TWO_ROWS),
-        (
-            shlex.split("--cap 4 --max-rows-per-person 7 --person-id ID --max-rows-per-group 2 --neighbours replace"),
-            Budget.pure(4),
-            Unit(7, "ID", 2, "replace"),
-        ),
+        (shlex.split(f"--cap 4 {REPLACED}"), Budget.pure(4), Unit(7, "ID", 2, "replace")),
     ],
 )
 def test_a_data_set_is_entered_completely(custodian, given, cap, unit):

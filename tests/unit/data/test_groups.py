@@ -119,43 +119,6 @@ def test_lists_are_refused(table, error, message):
         Groups.of(table)
 
 
-def group_of(groups, available, by, row):
-    """The group of one row, by what `keyed` returns."""
-    keyed = groups.keyed(available, groups.level(by).number)
-    place = 0
-    for column in keyed.columns:
-        if row[column.name] not in column.values:
-            return None
-        place = place * column.present + column.values.index(row[column.name])
-    found = np.searchsorted(keyed.joint, place)
-    listed = found < len(keyed.joint) and keyed.joint[found] == place
-    return int(keyed.number[found]) if listed else None
-
-
-@pytest.mark.parametrize("by", [[], ["STATE"], ["PUMA"], ["STATE", "PUMA"], ["YEAR", "PUMA"]])
-def test_rows_that_have_every_column_find_their_group(places, by):
-    level = places.level(by)
-    rows = [dict(zip(PLACES, row, strict=True)) for row in zip(*PLACES.values(), strict=True)]
-    assert [group_of(places, ["AGE", *PLACES], by, row) for row in rows] == level.number.tolist()
-    assert group_of(places, list(PLACES), by, {"STATE": 39, "PUMA": "03", "YEAR": 2019}) is None  # not a listed pair
-    assert group_of(places, list(PLACES), by, {"STATE": 1, "PUMA": "03", "YEAR": 2019}) is None
-
-
-def test_what_follows_from_the_list_need_not_be_in_the_table(places):
-    assert group_of(places, ["STATE", "PUMA"], ["YEAR"], {"STATE": 17, "PUMA": "03"}) == 0
-    assert group_of(places, ["PUMA"], ["PUMA"], {"PUMA": "01"}) == 1
-    nested = Groups.of({"STATE": [39, 17, 17], "PUMA": [3, 1, 2]})
-    assert group_of(nested, ["PUMA"], ["STATE"], {"PUMA": 2}) == 1
-    assert group_of(nested, ["PUMA"], ["STATE", "PUMA"], {"PUMA": 2}) == 2
-
-
-def test_what_does_not_follow_must_be_in_the_table(places):
-    with pytest.raises(DataError, match="no column 'STATE' or 'YEAR', and 'PUMA' alone cannot identify a row's group"):
-        places.keyed(["PUMA"], places.level(["STATE"]).number)
-    with pytest.raises(DataError, match="no column 'STATE'; did you mean 'STATES'"):
-        places.keyed(["STATES"], places.level(["STATE"]).number)
-
-
 def test_more_combinations_than_numbers():
     wide = Groups.of({f"c{i}": np.arange(2000) for i in range(6)})
     with pytest.raises(DataError, match="leave out columns that follow from others"):

