@@ -108,10 +108,8 @@ class Chances:
     @classmethod
     def of_groups(cls, seed: int, groups: Sequence[int], sizes: Sequence[int]) -> Chances:
         """For the rows of some groups; a row's key depends on its place in its own group only."""
-        keys = [
-            np.random.default_rng([STREAM, group, seed]).integers(0, 2**64, size=size, dtype=np.uint64)
-            for group, size in zip(groups, sizes, strict=True)
-        ]
+        generators = [np.random.default_rng([STREAM, group, seed]) for group in groups]
+        keys = [each.integers(0, 2**64, n, np.uint64) for each, n in zip(generators, sizes, strict=True)]
         return cls(np.concatenate([np.zeros(0, np.uint64), *keys]))
 
     def uniform(self, what: str, rows: Ints) -> Floats:

@@ -60,9 +60,9 @@ def toml_table(text: str, error: type[PradeError] = Malformed) -> dict[str, Any]
     return cast(dict[str, Any], _parsed("TOML", tomllib.loads, text, error))
 
 
-def json_value(text: str | bytes, error: type[PradeError] = Malformed) -> Any:
+def json_value(text: str | bytes) -> Any:
     """Parse a JSON document; NaN and Infinity are refused."""
-    return _parsed("JSON", json.loads, text, error)
+    return _parsed("JSON", json.loads, text, Malformed)
 
 
 def _parsed(language: str, parse: Callable[[Any], Any], text: str | bytes, error: type[PradeError]) -> Any:
@@ -76,12 +76,10 @@ def _parsed(language: str, parse: Callable[[Any], Any], text: str | bytes, error
     return value
 
 
-def structured(
-    value: Any, kind: type[Structure], error: type[PradeError] = Malformed, *, strict: bool = True
-) -> Structure:
-    """Convert a parsed value to a type that msgspec knows; extra keys are ignored. If not strict, "inf" is a float."""
+def structured(value: Any, kind: type[Structure], error: type[PradeError] = Malformed) -> Structure:
+    """Convert a parsed value to a type that msgspec knows; extra keys are ignored."""
     try:
-        return msgspec.convert(value, kind, strict=strict)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as fault:
         raise error(str(fault)) from None
 

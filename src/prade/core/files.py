@@ -100,20 +100,17 @@ def find_same_file(sides: Sides) -> tuple[str, str] | None:
 def find_same_content(sides: Sides) -> tuple[str, str] | None:
     """As `find_duplicate`, by content only: files are read, whole ones only where their openings agree."""
     openings = [[_opening(file) for file in files] for files in sides]
-    common = Counter(opening for each in openings for opening in each)
-    pairs = [zip(files, each, strict=True) for files, each in zip(sides, openings, strict=True)]
-    return _pair(
-        [[file for file, mark in each if mark is not None and common[mark] > 1] for each in pairs], content_hash
-    )
+    common = Counter(mark for marks in openings for mark in marks)
+    common[None] = 0  # files without rows may be alike
+    pairs = [zip(files, marks, strict=True) for files, marks in zip(sides, openings, strict=True)]
+    return _pair([[file for file, mark in each if common[mark] > 1] for each in pairs], content_hash)
 
 
 def refuse_duplicates(files: Sequence[str], find: Callable[[Sides], tuple[str, str] | None] = find_duplicate) -> None:
     """Refuse a list that contains the same file twice."""
     if (pair := find([[file] for file in files]) if len(files) > 1 else None) is not None:
-        raise DataError(
-            f"{pair[0]} and {pair[1]} are the same file (by path, link, compression or content), so it would count "
-            "twice; give each file once, and check which files your pattern matches"
-        )
+        same = f"{pair[0]} and {pair[1]} are the same file (by path, link, compression or content)"
+        raise DataError(f"{same}, so it would count twice; give each file once: see which ones your pattern matches")
 
 
 def _pair(sides: Sides, mark: Callable[[str], Hashable]) -> tuple[str, str] | None:

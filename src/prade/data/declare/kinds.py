@@ -211,10 +211,10 @@ def _quoted(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else value_text(value)
 
 
-def some_of(values: Sequence[Value], most: int = 12) -> str:
+def some_of(values: Sequence[Value]) -> str:
     """The first values, for a message."""
-    shown = ", ".join(_quoted(value) for value in values[:most])
-    return shown if len(values) <= most else f"{shown}, ... ({len(values)} in all)"
+    shown = ", ".join(map(_quoted, values[:12]))
+    return shown if len(values) <= 12 else f"{shown}, ... ({len(values)} in all)"
 
 
 def label_key(value: Any) -> str:

@@ -240,7 +240,6 @@ class DeclaredType:
         values = numerals(column.values) if self.kind == "number" else column.values
         if any(re.match(pattern, str(value)) for value in values):
             return None
-        unlike = (
-            f"no cell of the table's type {self.words} can equal a listed value (the first is {column.values[0]!r})"
-        )
-        return f"{unlike}; write the values as the table does, or convert the column"
+        first = f"a listed value (the first is {column.values[0]!r})"
+        equal = f"no cell of the table's type {self.words} can equal {first}"
+        return f"{equal}; write the values as the table does, or convert the column"
