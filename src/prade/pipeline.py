@@ -77,11 +77,11 @@ def plan(
         public = carried_on(public, task, other_people=other_people)
     table = PublicTable.of(public, weight)
     rows = rows_to_plan_with(task, table)
-    made = Plan.simplest(task)
+    new = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
-            made = tuned(task, rows, effort=effort, seconds=seconds, execution=execution).plan
-    return expecting_change(made, table).with_public(table.hashed_files)
+            new = tuned(task, rows, effort=effort, seconds=seconds, execution=execution).plan
+    return expecting_change(new, table).with_public(table.hashed_files)
 
 
 def estimate(
@@ -181,22 +181,22 @@ def kept_or_new_plan(
     A tuned plan may depend on the version of prade and, where the time was up, on the machine. If a run that continues
     an interrupted one made another plan, the ledger would not recognise it and would charge for it again.
     """
-    kept = kept_plan(task, table, folder)
+    earlier = kept_plan(task, table, folder)
     if terms.method == "prade":
-        if kept is not None:
-            return kept
-        made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, execution=execution)
+        if earlier is not None:
+            return earlier
+        new = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, execution=execution)
     else:
         table.decoder(task.schema)  # a table that rows cannot take values from fails here
-        made = Algorithm2().plan(task, table.rows(task.schema, task.groups)).with_public(table.hashed_files)
-        if kept is not None and kept.questions != made.questions:
+        new = Algorithm2().plan(task, table.rows(task.schema, task.groups)).with_public(table.hashed_files)
+        if earlier is not None and earlier.questions != new.questions:
             raise DataError(
                 f"the plan in or beside {folder} is not Algorithm 2's: choose another folder, or the method that the "
                 "plan was made with"
             )
-    if kept is None:
-        made.save(plan_beside(folder))
-    return kept or made
+    if earlier is None:
+        new.save(plan_beside(folder))
+    return earlier or new
 
 
 def fit(
@@ -240,16 +240,25 @@ def _measured(
         refuse_unfit(task, private, folder)
         if terms.cap is None:
             need_cap(task, folder, account)
-        made = kept_or_new_plan(task, table, folder, terms, execution=execution)
-        on_stage("plan", made)
-        if made.expected is not None and made.expected.harmful and not terms.against_advice:
+        new = kept_or_new_plan(task, table, folder, terms, execution=execution)
+        on_stage("plan", new)
+        if new.expected is not None and new.expected.harmful and not terms.against_advice:
             raise DataError(
-                f"nothing was measured, because the rehearsal expects an error of {made.expected.error:.3f} and the "
-                f"public table alone has {made.expected.prior:.3f}",
+                f"nothing was measured, because the rehearsal expects an error of {new.expected.error:.3f} and the "
+                f"public table alone has {new.expected.prior:.3f}",
                 remedy="against_advice",
             )
-        allowed = {"again": terms.again, "weak_protection": terms.weak_protection}
-        release = measure(made, private, folder, account, cap=terms.cap, public=table, execution=execution, **allowed)
+        release = measure(
+            new,
+            private,
+            folder,
+            account,
+            cap=terms.cap,
+            public=table,
+            again=terms.again,
+            weak_protection=terms.weak_protection,
+            execution=execution,
+        )
         on_stage("measure", (release, spending.paid))
         return release, spending.paid
 

@@ -122,9 +122,9 @@ class Synthesizer:
         rehearsal expects, and whether measuring is worth its cost.
         """
         table = self._table(public)
-        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), execution=self.execution)
-        self.plan_, self.public_ = made, table
-        return made
+        self.plan_ = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), execution=self.execution)
+        self.public_ = table
+        return self.plan_
 
     def _table(self, public: Any = None) -> PublicTable:
         """Return the public table, which is read once in a plan or fit: it may change between them."""

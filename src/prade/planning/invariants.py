@@ -40,10 +40,10 @@ class ParsedRule:
     def of(cls, rule: Rule, schema: Schema) -> ParsedRule:
         with within(str(rule)):
             *when, then = (parse(text, schema) for text in _sides(rule.rule))
-            made = cls(rule, when[0] if when else None, then)
-            if groups := [name for name in made.columns if name not in schema.coded]:
+            condition = cls(rule, when[0] if when else None, then)
+            if groups := [name for name in condition.columns if name not in schema.coded]:
                 raise SchemaError(f"{groups[0]!r} is a group column; a rule is about columns that are estimated")
-        return made
+        return condition
 
     @property
     def columns(self) -> tuple[str, ...]:

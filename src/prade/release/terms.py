@@ -63,18 +63,18 @@ def kept_plan(task: Task, table: PublicTable, folder: PathName) -> Plan | None:
     """Load the plan in or beside a release folder, if there is one. It must be for the same task and public files."""
     if (path := saved_plan(folder)) is None:
         return None
-    made = Plan.load(path)
-    if (different := made.task.differs_from(task)) is not None:
+    plan = Plan.load(path)
+    if (different := plan.task.differs_from(task)) is not None:
         raise DataError(f"{path} was made with another {different}: use the one it was made with, or another folder")
-    if made.public is None or table.hashed_files is None:
-        return made
-    return made.with_public(made.public.moved_to(table.hashed_files))  # refuses other files
+    if plan.public is None or table.hashed_files is None:
+        return plan
+    return plan.with_public(plan.public.moved_to(table.hashed_files))  # refuses other files
 
 
 def drafted_schema(folder: str | PathLike[str], table: PublicTable, groups: Groups, unit: Unit) -> Schema:
     """Draft a schema from the public table and keep it beside the folder; a kept plan has its own."""
-    if (kept := saved_plan(folder)) is not None:
-        plan = Plan.load(kept)
+    if (path := saved_plan(folder)) is not None:
+        plan = Plan.load(path)
         return plan.schema.with_invariants(plan.invariants)
     path = Path(f"{Path(folder).absolute()}.schema.toml")
     names = table.typed.column_names
