@@ -113,6 +113,10 @@ class Synthesizer:
     public_: PublicTable = field(init=False)  # as read by the latest plan or fit
     spent_: Budget | None = field(init=False)  # by the latest fit; None if the folder already had the release
 
+    def __repr__(self) -> str:
+        state = "fitted" if hasattr(self, "release_") else "not fitted"
+        return f"<Synthesizer of epsilon {self.epsilon!r} in the folder {str(self.folder)!r}, {state}>"
+
     # ---------------------------------------------------------------- plan
 
     def plan(self, public: Any = None) -> Plan:

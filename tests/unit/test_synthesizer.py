@@ -237,8 +237,8 @@ def test_nothing_is_there_before_fit(tmp_path, use):
         ({"public": "nowhere.parquet"}, "there is no public file"),
         ({"schema": {"columns": {}}}, "a task needs a Schema"),
         ({"levels": ()}, "groups and levels go together"),
-        ({"ledger": False}, "ledger is False; give a Ledger or the path of its file"),
-        ({"unit": 3}, "unit is 3; give a Unit"),
+        ({"ledger": False}, "ledger is of type bool; give a Ledger or the path of its file"),
+        ({"unit": 3}, "unit is of type int; give a Unit"),
         ({"cap": 4}, "In this run nothing was spent"),
         ({"epsilon": 1, "delta": 1e-9, "cap": 2}, r"give cap=Budget\.approx\(epsilon, delta\)"),
     ],
@@ -402,3 +402,15 @@ def test_answers_can_be_joined_with_synthetic_rows(tmp_path):
     assert all(table[name].dtype == rows[name].dtype for name in shared)
     assert len(rows.merge(table, on=shared)) == len(rows)
     assert set(made.answer("AGE >= 65", by="STATE")["STATE"]) == {"01", "02"}
+
+
+def test_its_text_says_what_it_is_for_and_whether_it_is_fitted():
+    assert repr(Synthesizer(1)) == "<Synthesizer of epsilon 1 in the folder 'release', not fitted>"
+
+
+def test_a_private_table_in_the_wrong_place_is_not_shown():
+    private = pd.DataFrame({"NAME": ["s3cret"]})
+    for arguments in ({"schema": private}, {"schema": SCHEMA, "unit": private}):
+        with pytest.raises(PradeError) as error:
+            Synthesizer(1, public=pa.table({"AGE": [1]}), **arguments).plan()
+        assert "s3cret" not in str(error.value)

@@ -322,6 +322,6 @@ def progress_bar(heartbeat: float = HEARTBEAT) -> Iterator[Progress]:
             bars.update(tasks[task], completed=min(done, total), total=total)
             if not console.is_terminal and (now := monotonic()) >= latest + heartbeat:
                 latest = now
-                console.print(f"  {task} {min(done / total, 1):.0%}", highlight=False)
+                console.print(f"  {task} {min(done / total, 1) if total else 1:.0%}", highlight=False)
 
         yield progress

@@ -15,7 +15,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from glob import glob
 from io import BufferedIOBase, StringIO
 from itertools import islice
 from os import PathLike
@@ -270,8 +269,10 @@ def found_files(paths: Sequence[str]) -> list[str]:
     """The files that paths and globs match."""
     files: list[str] = []
     for text in paths:
-        is_pattern = any(mark in text for mark in "*?[") and not Path(text).exists()
-        matches = sorted(glob(text, recursive=True, include_hidden=True)) if is_pattern else [text]
+        path = Path(text)
+        is_pattern = any(mark in text for mark in "*?[") and not path.exists()
+        root = Path(path.anchor) if path.is_absolute() else Path()  # Path.glob does not follow links to folders
+        matches = sorted(map(str, root.glob(str(path.relative_to(path.anchor))))) if is_pattern else [text]
         if not matches or not all(Path(each).is_file() for each in matches):
             raise DataError(f"there is no file {text}; check the path")
         files += matches

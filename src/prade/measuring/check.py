@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from prade.core.errors import DataError, many
 from prade.data.read.cells import plain_array, python_values
 from prade.data.read.coding import code_cells, exact_ids
+from prade.measuring.person_bound import hashed, runs_of
 from prade.measuring.source import guarded, open_source, planned_tally
 from prade.measuring.streams import Batch
 from prade.measuring.tally import Tally
 from prade.planning.plan import Plan
+from prade.privacy.protection import Unit
 
 TOO_MANY = 0.1  # of a column's cells outside the schema: the column is probably coded in another way
 SHOWN = 5  # values that are listed, the commonest first
@@ -35,7 +37,8 @@ class Check:
 
     `problem` says why the table cannot be measured. `outside` has, for each column with cells outside the schema, their
     share and the commonest of them. `unlisted` has the commonest groups that are not on the list, with their rows.
-    `without_id` is the number of rows that do not count because they have no person's id.
+    `persons` is the number of persons if they have ids, `over_bound` of those with more rows than are counted, and
+    `without_id` the number of rows that do not count because they have no id.
     """
 
     rows: int = 0
@@ -43,13 +46,16 @@ class Check:
     outside: dict[str, tuple[float, dict[str, int]]] = field(default_factory=dict)
     unlisted_rows: int = 0
     unlisted: dict[str, int] = field(default_factory=dict)
+    persons: int | None = None
+    over_bound: int = 0
     without_id: int = 0
 
     @property
     def fits(self) -> bool:
         """Whether the plan can be measured, and at most a tenth of each column's cells and of all rows is left out."""
         shares = [share for share, _ in self.outside.values()]
-        return not self.problem and max([*shares, self.unlisted_rows / max(1, self.rows)]) <= TOO_MANY
+        left_out = max(self.unlisted_rows, self.without_id) / max(1, self.rows)
+        return not self.problem and max([*shares, left_out]) <= TOO_MANY
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -68,8 +74,11 @@ class Check:
         if self.unlisted_rows:
             rows = f"{many(self.unlisted_rows, 'row')} ({self.unlisted_rows / self.rows:.1%})"
             lines.append(f"{rows} in groups that are not listed, which do not count ({_listed(self.unlisted)})")
-        if self.without_id:
-            lines.append(f"{many(self.without_id, 'row')} without an id, which do not count")
+        if self.persons is not None:
+            lines.append(
+                f"{many(self.persons, 'person')}, {self.over_bound:,} of them with more rows than are counted; "
+                f"{many(self.without_id, 'row')} without an id, which do not count"
+            )
         return "\n".join(lines)
 
 
@@ -95,15 +104,16 @@ def check(plan: Plan, private: Any) -> Check:
         except DataError as error:
             return Check(problem=str(error))
         batches = source.read(tally.names or source.columns[:1])
-        return guarded(f"reading {source.name}", lambda: _seen(tally, batches))
+        return guarded(f"reading {source.name}", lambda: _seen(tally, batches, plan.unit))
 
 
-def _seen(tally: Tally, batches: Iterable[Batch]) -> Check:
+def _seen(tally: Tally, batches: Iterable[Batch], unit: Unit) -> Check:
     """What there is to see in all rows."""
     rows = unlisted = without_id = 0
     outside: Counter[str] = Counter()
     values: dict[str, Counter[str]] = defaultdict(Counter)
     groups: Counter[str] = Counter()
+    people = [np.zeros((0, 3), np.uint64)]  # of each row: its person, in two halves, and its group
     listed = tally.listed[-1]
     for cells in batches:
         size = len(next(iter(cells.values())))
@@ -112,15 +122,30 @@ def _seen(tally: Tally, batches: Iterable[Batch]) -> Check:
             fits = code_cells(column, cells[column.name], refuse=False)[1]
             outside[column.name] += int((~fits).sum())
             _remember(values[column.name], _texts(cells[column.name], ~fits))
-        elsewhere = listed.joint_codes(cells, size, refuse=False)[1] < 0
+        joint, number = listed.joint_codes(cells, size, refuse=False)
+        elsewhere = number < 0
         unlisted += int(elsewhere.sum())
         keys = [column.name for column in listed.columns]
         each = zip(*(_texts(cells[name], elsewhere) for name in keys), strict=True)
         _remember(groups, [", ".join(f"{n} {v}" for n, v in zip(keys, row, strict=True)) for row in each])
         if tally.person is not None:
-            without_id += exact_ids(cells[tally.person]).null_count
+            halves, known = hashed(exact_ids(cells[tally.person]), tally.secret)
+            counted = known & ~elsewhere
+            without_id += int((~known).sum())
+            people.append(np.column_stack([halves[counted], joint[counted].astype(np.uint64)]))
     shares = {n: (k / rows, dict(values[n].most_common(SHOWN))) for n, k in outside.items() if k}
-    return Check(rows, "", shares, unlisted, dict(groups.most_common(SHOWN)), without_id)
+    persons, over = (None, 0) if tally.person is None else _over_bound(np.concatenate(people), unit)
+    return Check(rows, "", shares, unlisted, dict(groups.most_common(SHOWN)), persons, over, without_id)
+
+
+def _over_bound(rows: NDArray[np.uint64], unit: Unit) -> tuple[int, int]:
+    """The number of persons, and of those with more rows than are counted."""
+    rows = rows[np.lexsort(rows.T[::-1])]
+    person, place = runs_of(rows[:, 0], rows[:, 1]), runs_of(*rows.T)
+    over = np.bincount(person) > unit.max_rows
+    if unit.per_group is not None:
+        over[person[np.bincount(place)[place] > unit.per_group]] = True
+    return len(over), int(over.sum())
 
 
 def _texts(cells: Any, chosen: NDArray[np.bool_]) -> list[str]:

@@ -12,7 +12,8 @@ refused, whether or not the table has rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -44,6 +45,7 @@ class Stream:
     declared: Mapping[str, DeclaredType] | None = None
     engine: str = "arrow"
     name: str = "the private table"
+    lacking: Mapping[str, str] = field(default_factory=dict)  # columns that not all files have, and a file without
     elsewhere: Callable[[Any], Any] | None = None  # a tally into its counts
     close: Callable[[], None] = lambda: None
 
@@ -59,8 +61,8 @@ class Stream:
             if name not in self.columns:
                 hint = closest(name, self.columns) or "."
                 raise DataError(
-                    f"{self.name} has no column {name!r}{hint} Rename or add it, or make a plan whose schema and list "
-                    "of groups do not need it"
+                    f"{self.lacking.get(name, self.name)} has no column {name!r}{hint} Rename or add it, "
+                    "or make a plan whose schema and list of groups do not need it"
                 )
 
     def need_fit(self, name: str, column: Column | None) -> None:
@@ -93,7 +95,9 @@ def file_stream(files: Sequence[str], form: CsvFormat = DEFAULT_FORMAT, rows_per
     for file, header in zip(files, headers, strict=True):
         if len(set(header)) < len(header) or not all(header):
             raise DataError(f"{file} has a column without a name or two columns with the same name; rename the column")
-    columns = tuple(name for name in headers[0] if all(name in header for header in headers))
+    each = list(zip(files, headers, strict=True))
+    lacking = {name: file for name in chain(*headers) for file, header in each if name not in header}
+    columns = tuple(name for name in headers[0] if name not in lacking)
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         refuse_duplicates(files, find_same_content)
@@ -101,7 +105,7 @@ def file_stream(files: Sequence[str], form: CsvFormat = DEFAULT_FORMAT, rows_per
             for cells in kind.batches(Path(file), names, form, rows_per_batch):
                 yield dict(zip(names, cells, strict=True))
 
-    return Stream(columns, read)
+    return Stream(columns, read, lacking=lacking)
 
 
 # ---------------------------------------------------------------------- databases

@@ -292,9 +292,11 @@ class Task:
         budget = budget if isinstance(budget, Budget) else Budget.pure(budget)
         unit = Unit() if unit is None else unit
         if not isinstance(schema, Schema) or not schema.coded:
-            raise PradeError(f"a task needs a Schema with a column that is not a group column, got {schema!r}")
+            raise PradeError(
+                f"a task needs a Schema with a column that is not a group column, got {type(schema).__name__}"
+            )
         if not isinstance(unit, Unit):
-            raise PradeError(f"unit is {unit!r}; give a Unit")
+            raise PradeError(f"unit is of type {type(unit).__name__}; give a Unit")
         if max(budget.amounts) > LARGEST_BUDGET:
             raise PradeError(f"{budget} promises nothing; give a budget of at most a few dozen")
         listed = Groups.of(groups)

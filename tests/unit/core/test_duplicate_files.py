@@ -15,7 +15,7 @@ import pytest
 
 import prade
 from prade import DataError, Synthesizer, Unit, Workload
-from prade.core.files import OPENING, content_hash, find_duplicate, refuse_duplicates
+from prade.core.files import OPENING, content_hash, find_duplicate, found_files, refuse_duplicates
 from prade.data.public.table import PublicFiles
 from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
@@ -257,3 +257,13 @@ def test_a_release_does_not_take_another_file_for_its_public_one(here, ledger):
     assert len(Synthesizer.load("r", public="there/moved.csv").sample(5, seed=1)) == 5
     (here / "there" / "moved.csv.gz").write_bytes(gzip.compress((here / "there" / "moved.csv").read_bytes()))
     assert len(Synthesizer.load("r", public="there/moved.csv.gz").sample(5, seed=1)) == 5
+
+
+def test_a_pattern_does_not_follow_links_to_folders(tmp_path):
+    """Else other people's files, or a loop of links, would be counted unasked."""
+    for folder in ("mine", "others"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rows.csv").write_bytes(TEXT)
+    os.symlink(tmp_path / "others", tmp_path / "mine" / "archive")
+    os.symlink(tmp_path / "mine", tmp_path / "mine" / "loop")
+    assert found_files([str(tmp_path / "mine" / "**/*.csv")]) == [str(tmp_path / "mine" / "rows.csv")]

@@ -36,10 +36,17 @@ def test_everything_that_a_custodian_may_want_to_know():
     assert found.rows == 6
     assert found.outside == {"SEX": (0.5, {"M": 2, "F": 1}), "STATE": (1 / 6, {"z": 1}), "TOWN": (1 / 6, {"d": 1})}
     assert (found.unlisted_rows, found.unlisted) == (2, {"STATE y, TOWN d": 1, "STATE z, TOWN a": 1})
-    assert found.without_id == 1
+    assert (found.persons, found.over_bound, found.without_id) == (2, 1, 1)
     assert not found.fits
     assert str(found).startswith(WARNING)
     assert prade.check is check
+
+
+@pytest.mark.parametrize(("without", "fits"), [(1, True), (2, False)])
+def test_a_tenth_of_the_rows_may_lack_an_id(without, fits):
+    plan = plan_of(SEXES, Level((), Workload.all_marginals(SEXES, 1)), unit=Unit(1, person_id="ID"))
+    found = check(plan, {"SEX": [1] * 10, "ID": [None] * without + list(range(10 - without))})
+    assert (found.persons, found.without_id, found.fits) == (10 - without, without, fits)
 
 
 @pytest.mark.parametrize(("odd", "fits"), [(10, True), (11, False)])
@@ -80,7 +87,7 @@ def test_the_command_prints_writes_nothing_and_its_exit_code_tells(tmp_path):
     facts = json.loads(call(*given, "--json", code=1).stdout)
     assert facts["outside"]["SEX"] == {"share": 0.5, "values": {"M": 2, "F": 1}}
     assert facts["warning"] == WARNING
-    fitting = {"SEX": [1, 2, 1, 2, 1, 2], "STATE": ["x"] * 6, "TOWN": ["a"] * 6}
+    fitting = {"SEX": [1, 2, 1, 2, 1, 2], "STATE": ["x"] * 6, "TOWN": ["a"] * 6, "ID": range(6)}
     pc.write_csv(pa.table({**ROWS, **fitting}), tmp_path / "people.csv")
     call(*given)
     assert sorted(tmp_path.iterdir()) == before

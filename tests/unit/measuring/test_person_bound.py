@@ -110,9 +110,10 @@ LARGE = 900_000_000_000_000_000
         object_cells([2**70 + number for number in range(1000)]),
         object_cells([LARGE + number for number in range(1000)]),
         pa.array([bytes([255, number // 256, number % 256]) for number in range(1000)]),
+        pa.array(range(1000), pa.timestamp("ns")),
         pa.array(range(LARGE, LARGE + 1000)).dictionary_encode(),
     ],
-    ids=["int64", "text", "decimal", "uint64", "objects of 71 bits", "objects", "bytes", "dictionary"],
+    ids=["int64", "text", "decimal", "uint64", "objects of 71 bits", "objects", "bytes", "nanoseconds", "dictionary"],
 )
 def test_different_ids_are_different_persons(cells):
     ids = exact_ids(cells)
@@ -130,6 +131,8 @@ def test_different_ids_are_different_persons(cells):
         [LARGE + 1, str(LARGE + 1), Decimal(LARGE + 1)],
         [-3, -3.0, "-3"],
         [1.5, "1.5", Decimal("1.50")],
+        [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), "2020-01-01"],
+        [datetime.date(2020, 1, 1), "2020-01-01"],
         [7, "7.0", "7.000"],
         [uuid.UUID(int=7), str(uuid.UUID(int=7))],
     ],
@@ -150,8 +153,8 @@ def test_one_id_is_one_person_in_every_type(alike):
         pa.array([b"", None]),
         pa.nulls(3),
         pa.array([[1], [2]]),
-        pa.array([0], pa.timestamp("s")),
-        pa.array([datetime.date(2020, 1, 1)]),
+        pa.array([2**62, -(2**62)], pa.timestamp("s")),
+        pa.array([2**31 - 1], pa.int32()).cast(pa.date32()),
         pa.array([2.0**24, 2.0**24 + 2, -(2.0**30)], pa.float32()),
         pa.array([2.0**11, 4000], pa.float16()),
     ],
@@ -171,8 +174,11 @@ def test_a_person_is_the_same_in_every_batch(most):
 
 
 def test_ids_of_different_kinds_are_not_confused():
-    cells = object_cells([0, "1970", 1970, "a", "a.0", ".0"])
-    assert len(exact_ids(cells).unique()) == 5  # "1970" and 1970 are one
+    cells = object_cells([0, datetime.date(1970, 1, 1), "1970", 1970, datetime.date(9999, 12, 31), "a", "a.0", ".0"])
+    assert len(exact_ids(cells).unique()) == 7  # "1970" and 1970 are one
+    days = pa.array([-719_163, -719_162, 2_932_896, 2_932_897, 10**7], pa.int32()).cast(pa.date32())
+    ids = exact_ids(days)
+    assert (ids.null_count, len(ids.unique())) == (0, 5)
     stored = pa.array([uuid.UUID(int=7).bytes], pa.binary(16))
     assert exact_ids(pa.ExtensionArray.from_storage(pa.uuid(), stored)).to_pylist() == [str(uuid.UUID(int=7)).encode()]
 

@@ -232,7 +232,7 @@ MINUS = "0 or more"
         (lambda: Level("STATE", marginals("age"), total=-1), "the share of the totals is -1"),
         *((lambda level=level: make(level), "asks no question") for level in (Level("STATE"), Level("STATE", [], 0))),
         *((lambda name=name: make(AGES, dataset=name), "the name of a data set") for name in ("", None)),
-        (lambda: make(AGES, unit=5), "unit is 5; give a Unit"),
+        (lambda: make(AGES, unit=5), "unit is of type int; give a Unit"),
         *((lambda zero=zero: make(AGES, budget=zero), "is zero") for zero in (Budget.pure(0), Budget.zcdp(0))),
         (lambda: make(Level((), marginals("age"), 0), budget=Budget.approx(1, 0)), "delta is 0"),
         (lambda: make(Level((), marginals("age"), 0), budget=Budget.pure("1e-400")), "use a larger budget"),

@@ -114,7 +114,7 @@ def test_a_cap_is_raised_on_the_record(ledger):
         (Budget.zcdp(9), "why", "budget of kind 'pure' .* but the cap is of kind 'zcdp'"),
         (Budget.pure(5), " ", "the reason for raising a cap is ' ': give a text"),
         (Budget.pure(5), None, "the reason for raising a cap is None: give a text"),
-        (5, "why", "cap must be a Budget, got 5"),
+        (5, "why", "cap must be a Budget, got int"),
     ],
 )
 def test_a_cap_is_not_lowered_nor_changed_without_a_reason(ledger, cap, reason, message):

@@ -20,12 +20,15 @@ from prade.core.errors import DataError
 from prade.data.declare.column import Column
 from prade.data.declare.kinds import Coding
 from prade.data.read.cells import (
+    DAY,
+    FARTHEST,
     clean_text,
     decimal_texts,
     floats_of,
     is_day,
     is_number,
     is_text,
+    microseconds,
     numbers_in,
     one_piece,
     plain_array,
@@ -108,6 +111,7 @@ def _misfit(column: Column, kind: pa.DataType) -> str | None:
 
 MANTISSA = {16: 11, 32: 24, 64: 53}  # bits of floats of these widths: from 2 ** bits on they skip whole numbers
 WHOLE_WITH_ZEROS = r"^(-?[0-9]+)\.0+$"
+YEAR_1, YEAR_10000 = -719_162 * DAY, 2_932_897 * DAY  # microseconds since 1970
 
 
 def exact_ids(cells: Any) -> Any:
@@ -118,9 +122,10 @@ def exact_ids(cells: Any) -> Any:
     files of one table may have:
 
         numbers          7, 7.0, Decimal("7.00") and the texts "7" and "7.0", which a CSV file has once an id is missing
+        dates, times     2020-12-31 as a date, a time or text
         UUIDs            as UUIDs and as text
 
-    Dates, times and floats that skip numbers (doubles from 2**53 on) are not ids. An empty text is a missing id.
+    Floats that skip numbers (doubles from 2**53 on) are not ids. An empty text is a missing id.
     """
     cells, types = _stored(cells), pa.types
     kind = cells.type
@@ -138,6 +143,8 @@ def exact_ids(cells: Any) -> Any:
         texts = texts_of(pa.array(np.where(np.abs(numbers) < skips, numbers, np.nan), from_pandas=True))
     elif types.is_decimal(kind):
         texts = decimal_texts(cells)
+    elif types.is_date(kind) or types.is_timestamp(kind):
+        texts = _moments(cells)
     elif types.is_boolean(kind):
         texts = texts_of(cells)
     elif is_text(kind) or types.is_large_binary(kind):
@@ -158,3 +165,18 @@ def _stored(cells: Any) -> Any:
         return pa.array([None if each is None else str(uuid.UUID(bytes=each)) for each in raw], pa.large_string())
     binary = types.is_binary(kind) or types.is_fixed_size_binary(kind) or types.is_binary_view(kind)
     return cells.cast(pa.large_binary()) if binary else cells if types.is_large_binary(kind) else plain_array(cells)
+
+
+def _moments(cells: Any) -> Any:
+    """Dates and times as the text that people write, as numbers in years without such text; null where units differ."""
+    since, text = microseconds(cells), pa.large_string()
+    written = pc.and_(pc.greater_equal(since, YEAR_1), pc.less(since, YEAR_10000))
+    texts = texts_of(pc.if_else(written, since, 0).cast(pa.timestamp("us")))
+    within = pc.less(pc.abs(since), FARTHEST - DAY)  # those beyond were moved to the last whole unit before the limit
+    far = pc.binary_join_element_wise(pa.scalar("@", text), since.cast(text), pa.scalar("", text))
+    texts = pc.if_else(written, texts, pc.if_else(within, far, pa.scalar(None, text)))
+    if not pa.types.is_timestamp(cells.type) or cells.type.unit != "ns":
+        return texts
+    rest = pa.array(cells.cast(pa.int64()).fill_null(0).to_numpy() % 1000)
+    finer = pc.binary_join_element_wise(texts, rest.cast(text), pa.scalar("+", text))
+    return pc.if_else(pc.equal(rest, 0), texts, finer)

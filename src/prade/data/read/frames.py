@@ -228,9 +228,7 @@ class DeclaredType:
         """Why no cell of this type can have a value of the column, or be a person's id (None); None if some can."""
         if self.kind == "unreadable":
             return f"prade cannot read the table's type {self.words}; convert it"
-        if column is None:
-            return "a date or time cannot be a person's id; make it text" if self.kind == "date" else None
-        if self.kind == "text" or column.size == 1:
+        if column is None or self.kind == "text" or column.size == 1:
             return None
         if column.value_type != "str":
             wanted, fits = "dates" if column.dates else "numbers", (self.kind == "date") == column.dates

@@ -81,7 +81,7 @@ class Ledger:
         if isinstance(ledger, Ledger):
             return ledger
         if not isinstance(ledger, str | PathLike | None):
-            raise PradeError(f"ledger is {ledger!r}; give a Ledger or the path of its file")
+            raise PradeError(f"ledger is of type {type(ledger).__name__}; give a Ledger or the path of its file")
         return cls(custodian_ledger() if ledger is None else ledger)
 
     def open_dataset(self, name: str, unit: Unit, cap: Budget) -> Dataset:
@@ -319,7 +319,7 @@ class Ledger:
         """Record a new data set, or check that a recorded one has the same unit and cap."""
         _require_budget(cap, "cap")
         if not isinstance(unit, Unit):
-            raise PradeError(f"to record a data set, give its Unit, got {unit!r}")
+            raise PradeError(f"to record a data set, give its Unit, got {type(unit).__name__}")
         if (recorded := self._look_up(records, name)) is None:
             return records.record({"event": "opened", "unit": unit.to_dict(), "cap": cap.to_dict()}, dataset_name(name))
         if recorded.cap != cap:
@@ -441,4 +441,6 @@ def _require_text(value: object, what: str) -> None:
 
 def _require_budget(value: object, what: str) -> None:
     if not isinstance(value, Budget):
-        raise PradeError(f"{what} must be a Budget, got {value!r}; use Budget.pure(...), .zcdp(...) or .approx(...)")
+        raise PradeError(
+            f"{what} must be a Budget, got {type(value).__name__}; use Budget.pure(...), .zcdp(...) or .approx(...)"
+        )
