@@ -288,7 +288,10 @@ def report(release_folder: str, output: str | None, working_here: shared.Working
 @release_folder
 @click.option("--by-group", is_flag=True, help="List every group and column, instead of every column of a level.")
 @click.option(
-    "--design-effect", default=1.0, show_default=True, help="How much samples vary: about 2 where rows are households'."
+    "--design-effect",
+    default=1.0,
+    show_default=True,
+    help="Variance of a sample over that of independent rows: about 2 for persons in households.",
 )
 @click.option("-o", "--output", type=FILE, help="File to write the table to, .csv or .parquet.")
 @shared.public_again

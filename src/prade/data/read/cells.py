@@ -6,7 +6,7 @@ floats into Python objects. So the text and the number of a cell depend on the c
     whole numbers    1, 1.0 and Decimal("1.00") have the text "1"; from 2**53 on, where floats skip numbers, no text
     other numbers    the shortest text that reads as the same double; decimals without trailing zeros
     true and false   the texts "true" and "false", the numbers 1 and 0
-    dates and times  2020-12-31, 2020-12-31 08:30:00 in UTC, truncated to microseconds; of midnight the date alone
+    dates and times  2020-12-31, 2020-12-31 08:30:00 in UTC, truncated to microseconds; midnight is the date alone
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _valid_text(raw: bytes) -> str:
 
 
 def text_of_bytes(raw: bytes, encoding: str = "utf-8") -> str:
-    """The text of bytes, another for all different bytes: U+FFFD and hexadecimal digits if they are not text."""
+    """Bytes as text, different bytes as different texts: U+FFFD and hexadecimal digits if they are not text."""
     try:
         text = raw.decode(encoding)
     except UnicodeError:
