@@ -3,7 +3,7 @@
 How cells are matched depends on the column's list of values, never on the cells. If it lists numbers, cells are read
 as numbers (1, 1.0, "1" and "1.0" are the same); if text, texts are compared; true and false accept these words, 1 and
 0. Numeric columns read numbers, or dates if their edges are dates. A cell that does not match is coded by the column's
-policy. Rows may be private: no error, warning or log message depends on a cell, and a row's code depends on that row alone.
+policy. Rows may be private: no error, warning or log message depends on a cell, and a row's code on no other row.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def _records(path: str, columns: int, longest: int, size: int) -> Iterator[Recor
 
 
 def _blocks(path: str, longest: int, size: int) -> Iterator[bytes]:
-    """The file's bytes in pieces of whole lines, the last with a line end; a line that is too long is cut after one byte too many."""
+    """The file's bytes in pieces of whole lines, each with its line end; long lines are cut behind what counts."""
     rest = b""
     with opened(path) as file:
         while piece := file.read(size):
