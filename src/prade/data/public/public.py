@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
@@ -233,12 +234,8 @@ def save_mapped(public: Public, path: Path) -> None:
     """Write the rows, for the time of one run, to an Arrow file that many processes map into their memory."""
     table, header = public.as_table()
     table = table.replace_schema_metadata({HEADER: json.dumps(header)}).combine_chunks()
-    with (
-        replace_file(path) as temporary,
-        pa.OSFile(str(temporary), "wb") as file,
-        pa.ipc.new_file(file, table.schema) as writer,
-    ):
-        writer.write_table(table, max_chunksize=max(1, table.num_rows))
+    with replace_file(path) as temporary:
+        feather.write_feather(table, temporary, compression="uncompressed", chunksize=max(1, table.num_rows))
 
 
 def open_mapped(path: Path) -> Public:
@@ -246,8 +243,7 @@ def open_mapped(path: Path) -> Public:
     open(path, "rb").close()  # a missing file is an error that names it
     with damage_reported(path, "public rows for workers", "run the same command again"):
         try:
-            with pa.memory_map(str(path)) as file:
-                table = pa.ipc.open_file(file).read_all()
+            table = feather.read_table(path, memory_map=True)
         except pa.ArrowInvalid as error:
             raise Malformed(str(error)) from None
         return Public.from_table(table, path)
