@@ -137,7 +137,7 @@ def _plain_name(file: str) -> Hashable:
 
 def _opening(file: str) -> bytes | None:
     """The hash of the first bytes of the content; None for a file without rows, which may have an identical copy."""
-    with _readable(file), _content(file) as content:
+    with _readable(file), opened(file) as content:
         opening = content.read(OPENING)
     if file.lower().endswith(".parquet"):
         import pyarrow as pa
@@ -155,12 +155,12 @@ def _opening(file: str) -> bytes | None:
 
 def content_hash(file: str) -> str:
     """SHA-256 of a file's content after decompression."""
-    with _readable(file), _content(file) as content:
+    with _readable(file), opened(file) as content:
         return sha256_of(content)
 
 
-def _compressed(file: str) -> bool:
-    return file.lower().endswith(".gz")
+def _compressed(file: str | PathLike[str]) -> bool:
+    return os.fspath(file).lower().endswith(".gz")
 
 
 @contextmanager
@@ -172,7 +172,8 @@ def _readable(file: str) -> Iterator[None]:
         raise DataError(f"{file} cannot be read ({why}); check its permissions, or create it again") from None
 
 
-def _content(file: str) -> Any:
+def opened(file: str | PathLike[str]) -> Any:
+    """The bytes of a file, decompressed."""
     return gzip.open(file) if _compressed(file) else open(file, "rb")
 
 

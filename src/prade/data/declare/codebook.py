@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from prade.core.errors import DataError, PradeError, SchemaError, closest
+from prade.core.files import opened
 from prade.data.declare.column import Column
 from prade.data.declare.kinds import MISSING, label_key
 from prade.data.declare.schema import Schema
 from prade.data.read.coding import code_cells
-from prade.data.read.csv import first_line_outside, format_of, header_of, opened
+from prade.data.read.csv import first_line_outside, format_of, header_of
 
 WORDS = ("title", "description", "unit")
 HEADER = ("column", *WORDS, "value", "label")

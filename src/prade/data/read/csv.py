@@ -15,7 +15,6 @@ Most records are written properly, and then array operations find their cells; t
 from __future__ import annotations
 
 import codecs
-import gzip
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -31,6 +30,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, Remedy
+from prade.core.files import opened
 from prade.data.read.cells import decoded_text
 
 Places = NDArray[np.int64]
@@ -132,11 +132,6 @@ def format_of(source: Any) -> CsvFormat:
 
 
 # ---------------------------------------------------------------------- records and cells
-
-
-def opened(path: str | PathLike[str]) -> Any:
-    """The bytes of a CSV file, decompressed."""
-    return gzip.open(path, "rb") if fspath(path).lower().endswith(".gz") else open(path, "rb")
 
 
 def cells_of(record: bytes, separator: bytes) -> list[bytes]:
