@@ -77,13 +77,6 @@ def test_improving_never_raises_the_objective(prior, n, seed, passes):
 
 
 @law
-@given(distributions(), st.integers(1, 300), seeds)
-def test_the_same_seed_gives_the_same_rows(prior, n, seed):
-    one, other = (sample(SortedRows(prior.codes, prior.schema), prior.weights, n, seed) for _ in range(2))
-    assert np.array_equal(one, other)
-
-
-@law
 @given(distributions())
 def test_the_ordering_brings_equal_rows_together(prior):
     order = ordering(prior.codes, prior.schema)

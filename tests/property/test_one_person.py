@@ -72,14 +72,14 @@ ODD = [
         pd.Timestamp("2020-01-01T08:30", tz="Europe/Berlin"),
         MOMENT(2020, 1, 1, tzinfo=EAST),
     ],
-    *[MOMENT(2020, 6, 30, 20, tzinfo=WEST), pd.Timedelta(1), pd.Period("2020-01"), np.str_("x")],
     *[
+        MOMENT(2020, 6, 30, 20, tzinfo=WEST),
+        pd.Timedelta(1),
+        pd.Period("2020-01"),
+        np.str_("x"),
         np.timedelta64(5, "ns"),
-        decimal.Decimal("0.0000001"),
-        decimal.Decimal("1.0000000001"),
-        decimal.Decimal(0),
-        np.datetime64("12000-01-01"),
     ],
+    *[*map(decimal.Decimal, ("0.0000001", "1.0000000001", "0")), np.datetime64("12000-01-01")],
 ]
 ANY = [*itertools.chain(*FAMILIES.values()), *ODD]
 

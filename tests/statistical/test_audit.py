@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scipy import stats
 
 from prade import Budget, Schema, Unit, Workload
 from prade.measuring.noise import add_noise
@@ -26,7 +25,7 @@ from prade.measuring.run import measure
 from prade.planning.questions import Ask, Level
 from prade.queries.parts import Marginal, Predicate
 from prade.queries.query import parse
-from worlds.chance import proved_epsilon
+from worlds.chance import largest_correlation, proved_epsilon
 from worlds.plans import ledger_for, plan_of
 
 FALSE_ALARM = 1e-4
@@ -49,7 +48,7 @@ def audited_plan(budget, worlds):
         Level(["OUTER", "INNER"], [Ask(Workload(SCHEMA, [X, Y]), 6)], total=1),
         Level("PLACE", [Ask(Workload(SCHEMA, [Y, BOTH]), 1)], total=0),
     ]
-    groups = {**places(worlds), "PLACE": np.zeros(worlds, int)}
+    groups = {**places(worlds), "PLACE": np.arange(worlds)}
     return plan_of(SCHEMA, *levels, groups=groups, budget=budget, unit=Unit(2), dataset="worlds")
 
 
@@ -65,7 +64,7 @@ def rows_of(worlds):
     each = [(world, *row) for world in range(worlds) for row in OTHERS + PERSON * (world % 2)]
     world, x, y = (np.array(column) for column in zip(*each, strict=True))
     named = {name: values[world] for name, values in places(worlds).items()}
-    return pa.table({**named, "PLACE": np.zeros(len(world), int), "X": x, "Y": y})
+    return pa.table({**named, "PLACE": world, "X": x, "Y": y})
 
 
 def true_counts(rows):
@@ -133,25 +132,16 @@ def test_separate_releases_prove_no_more_than_is_claimed(law, tmp_path):
     assert by_ratio > claim / 5  # it does learn something
 
     noise = (noisy - np.where(present(len(noisy))[:, None], WITH, WITHOUT)) / scale
-    assert np.less(*largest_correlation(noise.reshape(CALLS, -1)))
-
-
-def largest_correlation(calls):
-    """Of the noise of any two calls, one a row, and how large it may be.
-
-    All noise in units of its own scale: about normal with variance 1/n then. Noise of variances v would have mean(v^2)
-    / mean(v)^2 times as much, here 2.2 times under the one law and 1.5 under the other.
-    """
-    correlations = np.corrcoef(calls)[np.triu_indices(len(calls), 1)]
-    return np.abs(correlations).max(), stats.norm.isf(ALPHA / 2 / len(correlations)) / np.sqrt(calls.shape[1])
+    # in units of its own scale; of variances v, a correlation would vary mean(v^2) / mean(v)^2 times as much
+    assert np.less(*largest_correlation(noise.reshape(CALLS, -1), ALPHA))
 
 
 def test_noise_that_two_calls_share_would_be_noticed():
     """All calls have noise of their own, but for one that has a tenth of another one's."""
     calls = np.random.default_rng(4).laplace(size=(CALLS, 8 * WORLDS // CALLS))
-    assert np.less(*largest_correlation(calls))
+    assert np.less(*largest_correlation(calls, ALPHA))
     calls[0, : calls.shape[1] // 10] = calls[1, : calls.shape[1] // 10]
-    assert np.greater(*largest_correlation(calls))
+    assert np.greater(*largest_correlation(calls, ALPHA))
 
 
 def half_the_noise(monkeypatch):

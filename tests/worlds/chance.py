@@ -57,3 +57,9 @@ def proved_epsilon(events: np.ndarray, there: np.ndarray, delta: float, alpha: f
     high = stats.beta.isf(alpha, without + 1, sum(~there) - without)
     gain = np.nan_to_num(low) - delta
     return float(np.log(np.maximum(gain, 1e-300) / np.nan_to_num(high, nan=1.0)).max())
+
+
+def largest_correlation(rows: np.ndarray, alpha: float) -> tuple[float, float]:
+    """Of any two rows, in its standard deviations (about normal when there is none), and how large it may be."""
+    correlations = np.corrcoef(rows)[np.triu_indices(len(rows), 1)]
+    return np.abs(correlations).max() * np.sqrt(len(rows[0])), stats.norm.isf(alpha / 2 / len(correlations))

@@ -9,6 +9,7 @@ import numpy as np
 from prade import Budget, Column, Plan, Schema, Task
 from prade.data.public.public import Public
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
+from worlds.releases import counted
 
 SIZES = {"TEN": 4, "SEX": 2, "AGE": 7, "RARE": 5}
 SCHEMA = Schema(
@@ -58,19 +59,8 @@ class World:
     def answers(self, changed: Mapping[int, Shares] | None = None) -> list[list[np.ndarray]]:
         """Noisy counts of private rows; places in `changed` have other shares in some columns."""
         places = [{**p, **(changed or {}).get(g, {})} for g, p in enumerate(self.places)]
-        rows = self.private = self._rows(places, self.sizes)
-        found = []
-        for question in self.plan.questions:
-            groups = len(self.plan.groupings[question.level])
-            noise = question.law.simulated(float(question.scale), (groups, question.cells), self.generator)
-            counts = [
-                np.bincount(rows["PLACE"] * part.n_cells + rows[part.columns[0]], minlength=groups * part.n_cells)
-                for part in question.parts
-            ]
-            exact = np.concatenate([each.reshape(groups, -1) for each in counts], axis=1)
-            ends = np.cumsum([part.n_cells for part in question.parts])[:-1]
-            found.append(np.split(exact + noise, ends, axis=1))
-        return found
+        self.private = self._rows(places, self.sizes)
+        return [list(parts) for parts in counted(self.plan, self.private, self.generator).noisy]
 
     def distances(self) -> np.ndarray:
         """Total-variation distances between the private rows of the last answers and the public ones: [places, 4].

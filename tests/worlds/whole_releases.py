@@ -1,5 +1,6 @@
 """Releases to look at: invented people, measured, estimated and drawn as any others would be."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,11 @@ from prade.data.read.tables import write_table
 from prade.examples import census_like
 from prade.measuring.run import measure
 from prade.pipeline import sample
-from worlds.contest import contest_schema
 from worlds.plans import ledger_for
 from worlds.releases import write_rows
 
 NASTY = "</script><img src=x onerror=alert(1)>"
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EDUC", "MARITAL", "WAGE"]
-CONTEST = ["SEX", "AGE", "MARST", "RACE", "EDUC", "LABFORCE", "HCOVANY", "INCWAGE"]
 
 
 def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> Path:
@@ -59,30 +58,16 @@ def nasty(folder: Path) -> Path:
 
 
 def contest(folder: Path, parameters: Path) -> Path:
-    """The schema and the 181 PUMAs of the contest; people who differ from place to place, none of them real."""
-    whole = contest_schema(parameters)
-    schema = whole.select(["PUMA", *CONTEST])
-    places = list(whole["PUMA"].values)
-    groups = {"PUMA": places}
+    """The 181 PUMAs of the contest, and invented people in them."""
+    pumas = json.loads(parameters.read_text())["schema"]["PUMA"]["values"]
+    data = census_like(persons=20_000, states=1, places_per_state=len(pumas), years=(2023, 2024), seed=3)
+    schema = Schema([Column("PUMA", "group", values=pumas), *data.schema.select(COLUMNS[2:])])
 
-    def table(seed: int, drift: float) -> pa.Table:
-        generator = np.random.default_rng(seed)
-        rows = generator.integers(60, 220, len(places)) if drift else np.full(len(places), 120)
-        place = np.repeat(np.arange(len(places)), rows)
-        # A place's factor goes with its number, as codes of neighbours do; Ohio drifts more than Illinois.
-        factor = np.sin(np.arange(len(places)) / 9.0) + drift * np.array([text.startswith("39") for text in places])
-        columns = {"PUMA": pa.array(places).take(pa.array(place))}
-        for k, name in enumerate(CONTEST):
-            column, score = schema[name], generator.standard_normal(len(place)) + (0.3 + 0.1 * k) * factor[place]
-            size = len(column.values) if not (column.numeric or column.groups) else len(column.cuts)
-            code = np.clip(np.floor((score + 2.5) / 5 * size), 0, size - 1).astype(int)
-            values = column.values if not (column.numeric or column.groups) else column.cuts
-            columns[name] = pa.array([values[c] for c in code])
-        return pa.table(columns)
+    def table(rows: pa.Table) -> pa.Table:
+        place = [pumas[int(text[-3:]) - 1] for text in rows["PLACE"].to_pylist()]
+        return rows.select(COLUMNS[2:]).append_column("PUMA", pa.array(place))
 
-    ones = Workload.all_marginals(schema, 1)
-    pairs = Workload.marginals(schema, [("AGE", "MARST"), ("SEX", "LABFORCE")])
-    plan = Plan(
-        "contest 2020", schema, Budget.pure(6), Unit(1), [Level((), pairs), Level("PUMA", Ask(ones, 3))], groups
-    )
-    return released(folder, plan, table(1, 0.0), table(2, 0.6))
+    ones, pairs = Workload.all_marginals(schema, 1), Workload.marginals(schema, [("AGE", "MARITAL"), ("SEX", "EDUC")])
+    levels = [Level((), pairs), Level("PUMA", Ask(ones, 3))]
+    plan = Plan("contest 2020", schema, Budget.pure(6), Unit(1), levels, {"PUMA": pumas})
+    return released(folder, plan, table(data.public), table(data.private))

@@ -5,7 +5,6 @@ import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from prade import Release
@@ -16,10 +15,10 @@ from prade.pipeline import sample
 from prade.release.derived_files import UNFINISHED_ROWS
 from prade.sampling.row_files import Output, write_drawn_rows
 from prade.sampling.table import Drawer, drawn_batches, drawn_table
-from worlds.many_places import PLACES, STATES, people, public, release
+from worlds.many_places import PLACES, STATES, public, public_table, release
 from worlds.processes import killed_when_done
 
-TABLE = pa.table(people(2_000, [1, 8, 9], 1, places=8))
+TABLE = public_table()
 TENTH = 2_000  # rows of a batch: the groups have about 20,000
 
 

@@ -14,7 +14,6 @@ import pytest
 from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.core.execution import Execution
 from prade.data.public.public import Public
-from prade.data.read.files import copied_share
 from prade.estimating.levels.estimates import Estimates
 from prade.pipeline import sample
 from prade.planning.settings import Settings
@@ -201,19 +200,3 @@ def test_types_and_missing_cells_of_a_frame_come_back():
     assert found["BORN"].isna().equals(found["PAY"].isna())  # as in every public row
     assert set(found["BORN"].dropna()) <= set(frame["BORN"].dropna())
     assert set(found["CODE"]) == {"01", "02"}
-
-
-def test_wages_stay_part_of_income():
-    """Nobody's wages are above their income; drawn alone within their bins, they would be in one row of three."""
-    generator = np.random.default_rng(0)
-    wages, sex = generator.integers(0, 90_000, 2000), generator.integers(1, 3, 2000)
-    public = pa.table({"WAGES": wages, "INCOME": wages + generator.choice([0, 500], 2000), "SEX": sex})
-    edges = [10_000, 30_000, 60_000]
-    money = [Column(name, "numeric", edges=edges, integer=True) for name in ("WAGES", "INCOME")]
-    schema = Schema([*money, Column("SEX", "categorical", values=[1, 2])])
-    plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    found = sample(released(plan, rows=(3000, 3001)), public, seed=1, execution=Execution(1))
-    assert found.num_rows > 2000
-    rows, known = ({tuple(row.values()) for row in each.to_pylist()} for each in (found, public))
-    assert rows <= known
-    assert copied_share(found.schema) == 1
