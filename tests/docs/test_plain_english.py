@@ -23,7 +23,6 @@ AMOUNTS = "counts?|rows?|numbers?|cells?|queries|parts?|bytes|lookups?|multiplie
 THINGS = "group|part|person|cell|row|column|level|bundle|sweep|place|household|question|query|count|scan|round|run"
 TABLES = "rows?|groups?|tables?|halves|years?|states?|places?|ones"
 
-
 IDIOMS = [  # pattern, what to write instead
     (rf"\b({AMOUNTS}) an? ({THINGS})\b", "counts per group"),
     (r"(?<!there )\bis no (?!longer|more|less|worse|better|larger|smaller|further)\w+", "is not a number"),

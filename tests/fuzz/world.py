@@ -19,6 +19,7 @@ from prade.data.public.table import PublicFiles
 from prade.estimating.levels.estimates import estimates_of
 from prade.queries.parts import Cells
 from prade.release.release import Release
+from worlds import survey
 from worlds.releases import answered, write_folder
 from worlds.survey import THREE_PLACES as GROUPS
 
@@ -54,17 +55,8 @@ LABELLED = Schema(
 def people() -> pa.Table:
     """A public table with columns of several kinds."""
     generator = np.random.default_rng(1)
-    return pa.table(
-        {
-            "STATE": generator.choice([1, 3], 120),
-            "PLACE": generator.choice(["p", "q"], 120),
-            "AGE": generator.integers(0, 90, 120),
-            "SEX": generator.integers(1, 3, 120),
-            "WORK": generator.choice(["none", "part", "full"], 120),
-            "BORN": pa.array(generator.integers(0, 20_000, 120).astype(np.int32), pa.int32()).cast(pa.date32()),
-            "WEIGHT": generator.random(120),
-        }
-    )
+    born = pa.array(generator.integers(0, 20_000, 120).astype(np.int32), pa.int32()).cast(pa.date32())
+    return survey.people(1, [1, 3], 120).append_column("BORN", born).append_column("WEIGHT", [generator.random(120)])
 
 
 def plan() -> Plan:

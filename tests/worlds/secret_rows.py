@@ -1,5 +1,14 @@
 """Rows that hold secrets, and records that no CSV writer writes."""
 
+from prade import Column, Schema
+
+SCHEMA = Schema(
+    [
+        Column("AGE", "numeric", edges=(18, 65), missing=True),
+        Column("SEX", "categorical", values=("f", "m"), missing=True),
+        Column("CODE", "categorical", values=(1, 2, 6)),
+    ]
+)
 SECRET = "hush-zulu"  # nothing that a hash in hexadecimal could spell by chance
 HUGE = 8_675_309_867_530_912_345
 HONEST = [(3, "f", "1", "a", 1), (70, "m", "x", "b", 1), (None, None, "2", "c", 2), (64, "f", "2", "a", 3)]

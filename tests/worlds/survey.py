@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from prade import Column, Schema
@@ -17,6 +18,19 @@ PERHAPS_WORK = replace(WORK, missing=True)
 SCHEMA = Schema([STATE, PLACE, AGE, SEX, WORK])
 THREE_PLACES = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
 FIVE_PLACES = {"STATE": [1, 1, 1, 2, 2], "PLACE": ["p", "q", "r", "p", "s"]}
+
+
+def people(seed: int, states: list[int], rows: int, unknown: float = 0.0) -> pa.Table:
+    """Invented people in the places p and q of these states; the work of a share of them is not known."""
+    generator = np.random.default_rng(seed)
+    columns = {
+        "STATE": generator.choice(states, rows),
+        "PLACE": generator.choice(["p", "q"], rows),
+        "AGE": generator.integers(0, 90, rows),
+        "SEX": generator.integers(1, 3, rows),
+    }
+    work = generator.choice(["none", "part", "full"], rows)
+    return pa.table({**columns, "WORK": pa.array(work, mask=generator.random(rows) < unknown)})
 
 
 def plain_decoder(schema: Schema) -> Decoder:

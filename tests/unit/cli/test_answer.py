@@ -4,7 +4,6 @@ import csv
 import json
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,21 +14,14 @@ from prade.estimating.levels.estimates import estimates_of, kept_estimates
 from worlds import commands
 from worlds.plans import plan_of
 from worlds.releases import invented, write_folder
-from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS
+from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS, people
 
 SCHEMA = Schema([STATE, PLACE, YEARS, SEX, WORK])
 
 
 def answered(folder, schema):
     """A release with public rows in two of its five places, and its estimates."""
-    draw, ones = np.random.default_rng(0), Workload.all_marginals(schema, 1)
-    rows = {
-        "STATE": draw.choice([1, 3], 300),
-        "PLACE": draw.choice(["p", "q"], 300),
-        "AGE": draw.integers(0, 90, 300),
-        "SEX": draw.integers(1, 3, 300),
-        "WORK": draw.choice(["none", "part", "full"], 300),
-    }
+    rows, ones = people(0, [1, 3], 300), Workload.all_marginals(schema, 1)
     plan = plan_of(schema, Level("STATE", ones), Level("PLACE", Ask(ones, 2)), groups=FIVE_PLACES, budget=3)
     release = write_folder(folder / "release", plan, invented(plan).noisy)
     estimates_of(Release.load(release), Public.of(schema, rows, ["STATE", "PLACE"]))

@@ -126,17 +126,9 @@ def test_what_cannot_work_is_refused_before_the_work(files, tmp_path, more, word
     assert list(tmp_path.iterdir()) == []
 
 
-TARGETS = """\
-version = 1
-
-[[target]]
-tables = ["AGE x SEX", "TENURE"]
-by = ["STATE", "PLACE"]
-weight = 3
-
-[[target]]
-predicates = ["AGE >= 65"]
-by = "all"
+TARGETS = """version = 1
+target = [{tables = ["AGE x SEX", "TENURE"], by = ["STATE", "PLACE"], weight = 3},
+          {predicates = ["AGE >= 65"], by = "all"}]
 """
 
 
@@ -147,13 +139,8 @@ def test_targets_are_in_the_plan_and_on_the_page(files, tmp_path):
     plan = Plan.load(tmp_path / "plan-10.toml")
     assert [target.weight for target in plan.targets] == [3, 1]
     errors = plan.expected.targets
-    assert [(each.what, each.by) for each in errors] == [
-        ("AGE x SEX", "STATE"),
-        ("AGE x SEX", "STATE+PLACE"),
-        ("TENURE", "STATE"),
-        ("TENURE", "STATE+PLACE"),
-        ("AGE >= 65", "all"),
-    ]
+    by_level = [(what, by) for what in ("AGE x SEX", "TENURE") for by in ("STATE", "STATE+PLACE")]
+    assert [(each.what, each.by) for each in errors] == [*by_level, ("AGE >= 65", "all")]
     page = (tmp_path / "explore.html").read_text()
     assert "<caption>Targets: expected errors</caption>" in page
     assert f"{errors[4].error:.4f}" in page

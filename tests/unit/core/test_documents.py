@@ -1,9 +1,12 @@
 """TOML and JSON within limits: what comes out is a tree that readers can use without a further thought."""
 
+import os
+
 import pytest
 
 from prade import DataError
 from prade.core.documents import MOST_LEVELS, Malformed, file_text, json_value, structured, toml_table
+from prade.core.files import replace_file
 
 
 def nested(levels):
@@ -57,3 +60,15 @@ def test_files(tmp_path):
 def test_a_structure_names_what_is_wrong():
     with pytest.raises(Malformed, match="Expected `int`, got `str`"):
         structured({"a": "x"}, dict[str, int])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX systems have a mask of permissions")
+def test_a_file_has_the_permissions_that_open_gives_unless_it_is_for_its_owner_only(tmp_path):
+    before = os.umask(0o027)
+    try:
+        for owner_only in (False, True):
+            with replace_file(tmp_path / f"{owner_only}", owner_only=owner_only) as temporary:
+                temporary.write_text("rows")
+    finally:
+        os.umask(before)
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {"False": 0o640, "True": 0o600}

@@ -141,7 +141,6 @@ def test_types_that_do_not_fit_are_refused_by_type_alone():
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table, "dict": dict}
 
-
 PLACED = Schema([Column("PLACE", "group"), Column("C", "categorical", values=("a", "b")), AGES])
 
 

@@ -26,7 +26,6 @@ ROWS = {
     "NOTE": ["hush"] * 6,
 }
 
-
 SEXES = Schema([Column("SEX", "categorical", values=[1, 2])])
 SEX_PLAN = plan_of(SEXES, Level((), Workload.all_marginals(SEXES, 1)))
 

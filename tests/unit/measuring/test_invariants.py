@@ -7,6 +7,7 @@ import pytest
 from prade import Budget, Column, Level, PublishedTotals, Rule, Schema, Unit, Workload
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
+from prade.release.release import read_account
 from worlds.plans import ledger_for
 
 SCHEMA = Schema([Column("AGE", "numeric", edges=[15, 65]), Column("MAR", "categorical", values=[1, 5])])
@@ -39,3 +40,10 @@ def test_rows_that_break_a_rule_are_counted_like_all_others(tmp_path, no_noise, 
     assert plain.noisy[-1][-1].sum() == sum(place in GROUPS["PLACE"] for place in table["PLACE"].to_pylist())
     assert not recwarn.list
     assert not caplog.records
+
+
+def test_the_ledgers_entry_names_what_is_not_protected(tmp_path):
+    measured(tmp_path, OBEDIENT, RULE, TOTALS)
+    (asked,) = (line for line in read_account(tmp_path / "release") if line.startswith("  asked"))
+    words = "Not protected, because taken from the private table and published exactly: the rule AGE < 15 -> MAR == 5; "
+    assert asked.endswith(f"{words}the numbers of rows of PLACE.")

@@ -19,7 +19,6 @@ from worlds.counting import counted
 HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
 MOMENT = datetime.datetime
 
-
 ONE = Unit(1, person_id="ID")
 
 

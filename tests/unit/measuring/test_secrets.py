@@ -9,19 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from prade import Column, Schema, Unit, Workload
+from prade import Unit, Workload
 from prade.measuring.run import measure
 from prade.planning.questions import Level
 from worlds.plans import ONE_ROW, ledger_for, plan_of
-from worlds.secret_rows import HONEST, MALFORMED, SECRET, csv_of
-
-SCHEMA = Schema(
-    [
-        Column("AGE", "numeric", edges=(18, 65), missing=True),
-        Column("SEX", "categorical", values=("f", "m"), missing=True),
-        Column("CODE", "categorical", values=(1, 2, 6)),
-    ]
-)
+from worlds.secret_rows import HONEST, MALFORMED, SCHEMA, SECRET, csv_of
 
 
 def true_release(private, folder, unit=ONE_ROW):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Column, Schema
+from prade import Column
 from prade.core.errors import DataError
 from prade.core.files import spill_folder
 from prade.data.read.csv import DEFAULT_FORMAT
@@ -21,14 +21,8 @@ from prade.measuring.streams import file_stream, without_secrets
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from worlds.counting import count, counted, duckdb_file, sqlite_file
+from worlds.secret_rows import SCHEMA
 
-SCHEMA = Schema(
-    [
-        Column("AGE", "numeric", edges=(18, 65), missing=True),
-        Column("SEX", "categorical", values=("f", "m"), missing=True),
-        Column("CODE", "categorical", values=(1, 2, 6)),
-    ]
-)
 PARTS = [Marginal.of(SCHEMA, [name]) for name in SCHEMA.coded]
 ROWS = {
     "AGE": [3, 18, 64, 70, None, 99, 17],

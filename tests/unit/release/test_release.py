@@ -113,12 +113,8 @@ def test_one_row_a_count_by_question_part_group_cell(plan):
     assert table["noisy"].to_pylist() == list(range(len(table))) == list(range(2 * (1 + 2 + 1 + 1) + 3 * (8 + 2)))
     rows = table.to_pylist()
     assert tuple(rows[0].values()) == ("STATE", "STATE 17", TOTAL, 0, TOTAL, "laplace", 8.0, 0)
-    assert [(row["group"], row["cell"], row["label"]) for row in rows[2:6]] == [
-        ("STATE 17", 0, "SEX m"),
-        ("STATE 17", 1, "SEX f"),
-        ("STATE 39", 0, "SEX m"),
-        ("STATE 39", 1, "SEX f"),
-    ]
+    cells = [(f"STATE {state}", cell, f"SEX {sex}") for state in (17, 39) for cell, sex in enumerate("mf")]
+    assert [(row["group"], row["cell"], row["label"]) for row in rows[2:6]] == cells
     assert rows[8]["label"] == 'known, "so" to say\n'
     assert rows[10]["label"] == "AGE [0, 18), SEX m"
     assert {row["group"] for row in rows[10:]} == {"STATE 17, PUMA 01", "STATE 17, PUMA 02", "STATE 39, PUMA 01"}
@@ -138,12 +134,8 @@ def test_what_was_written_is_read(plan, tmp_path):
 def test_load(plan, folder):
     release = Release.load(str(folder))
     assert (release.plan, release.path) == (plan, folder)
-    assert [[counts.shape for counts in answers] for answers in release.noisy] == [
-        [(2, 1)],
-        [(2, 2)],
-        [(2, 1), (2, 1)],
-        [(3, 8), (3, 2)],
-    ]
+    shapes = [[counts.shape for counts in answers] for answers in release.noisy]
+    assert shapes == [[(2, 1)], [(2, 2)], [(2, 1), (2, 1)], [(3, 8), (3, 2)]]
     assert repr(release) == f"Release({str(folder)!r}, {plan!r})"
     again = Release.load(folder)
     assert again.totals(1)[0].tolist() == release.totals(1)[0].tolist()

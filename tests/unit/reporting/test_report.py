@@ -32,6 +32,7 @@ from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.evaluation import PublicBaseline, evaluate
 from prade.scoring.score import chosen_pairs
+from worlds import survey
 from worlds.commands import call
 from worlds.outlines import geojson, square
 from worlds.plans import ledger_for, plan_of
@@ -46,17 +47,7 @@ LEVELS = [Level("STATE", Ask(ONES, 1), total=1), Level("PLACE", [Ask(ONES, 2), A
 
 
 def people(seed, states):
-    generator = np.random.default_rng(seed)
-    rows = 600
-    return pa.table(
-        {
-            "STATE": generator.choice(states, rows),
-            "PLACE": generator.choice(["p", "q"], rows),
-            "AGE": generator.integers(0, 90, rows),
-            "SEX": generator.integers(1, 3, rows),
-            "WORK": pa.array(generator.choice(["none", "part", "full"], rows), mask=generator.random(rows) < 0.1),
-        }
-    )
+    return survey.people(seed, states, 600, unknown=0.1)
 
 
 @pytest.fixture(scope="module")

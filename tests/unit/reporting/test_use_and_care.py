@@ -1,14 +1,20 @@
 """What to use a release for, and what to be careful with: rules speak where they apply, and only there."""
 
 import itertools
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from prade import Ask, Budget, Level, Plan, PublishedTotals, Rule, Schema, Unit, Workload
+from prade import Ask, Budget, Column, Level, Plan, PublishedTotals, Rule, Schema, Unit, Workload
+from prade.data.public.public import Public
+from prade.estimating.levels.answers import RawAnswers
 from prade.planning.settings import Expected
-from prade.reporting.use_and_care import Situation, use_and_care
+from prade.queries.parts import Marginal
+from prade.reporting.use_and_care import Situation, cell_texts, unseen_values, use_and_care
 from worlds.survey import AGE, PLACE, SEX, STATE, THREE_PLACES, WORK
 
 SCHEMA = Schema([STATE, PLACE, AGE, SEX, WORK])
@@ -33,7 +39,6 @@ AGES, HARMFUL = Level("PLACE", tables("AGE")), Expected(0.5, 0.1, 0.3)
 OBEYED = [Rule("AGE < 18 -> WORK == 'none'")]
 PRIVATE = [Rule("AGE < 18 -> WORK == 'none'", source="private")]
 TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "rows")]
-
 
 USUAL, ABOVE = situation(), situation(Level("STATE", tables("AGE")), Level("PLACE", (), total=1))
 FEW_ROWS = "1 of 3 PLACEs has fewer rows than the noise in one count may add (18); the smallest is STATE 2, PLACE p,"
@@ -108,3 +113,39 @@ def test_a_table_without_groups_is_not_called_a_place():
         "How two columns go together",
         "Rare combinations",
     ]
+
+
+KIND = Column("KIND", "categorical", values=list(range(600)), title="Kind", labels={7: "rare"})
+KINDS = Schema([KIND, Column("SEX", "categorical", values=[1, 2], labels={1: "men", 2: "women"})])
+
+
+def looked_at(counts, scale):
+    """What is found with these answers about KIND; the public rows have its first value only."""
+    asked = Workload.marginals(KINDS, ["KIND"])
+    plan = Plan("survey", KINDS, Budget.pure(1), Unit(1), [Level((), asked)])
+    public = Public.of(KINDS, pa.table({"KIND": [0, 0], "SEX": [1, 2]}))
+    q = math.exp(-1 / scale)
+    answers = RawAnswers(tuple(asked), [counts[None]], np.array([[2 * q / (1 - q) ** 2]]), np.ones(1), np.ones(1))
+    facts = SimpleNamespace(views=[SimpleNamespace(answers=answers)])
+    return unseen_values(SimpleNamespace(plan=plan, public=public), facts)
+
+
+def discrete_laplace(generator, scale, size):
+    p = 1 - math.exp(-1 / scale)
+    return generator.geometric(p, size) - generator.geometric(p, size)
+
+
+def test_noise_alone_is_hardly_ever_taken_for_rows():
+    """400 pages of 599 absent cells: at most 1 % of pages, so more than 13 by chance less than once in 10,000."""
+    generator = np.random.default_rng(5)
+    wrong = sum(bool(looked_at(discrete_laplace(generator, 8.0, 600), 8.0)) for _ in range(400))
+    assert wrong <= 13
+    four = 4 * 8.0 * math.sqrt(2)  # the limit of four standard deviations would be exceeded on most pages
+    assert np.mean([(discrete_laplace(generator, 8.0, 599) > four).any() for _ in range(100)]) > 0.5
+
+
+def test_what_the_answers_show_is_named_by_its_label():
+    counts = np.zeros(600)
+    counts[0], counts[7] = 5000, 200
+    assert looked_at(counts, 8.0) == ["Kind rare"]
+    assert cell_texts(Marginal.of(KINDS, ["SEX", "KIND"]), KINDS)[7] == "SEX men, Kind rare"
