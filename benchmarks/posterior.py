@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from common import need_data, report, table
-from intervals import World, acs, census, numbers, released
+from intervals import ACS_STATES, World, acs, census
 from prade import Ask, Budget, Level, Plan, Unit, Workload
 from prade.core.execution import Execution
 from prade.data.public.joint import encode
@@ -24,6 +24,7 @@ from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.settings import PosteriorName, Settings
 from prade.scoring.distances import Codes, mean_distance
+from simulated import numbers_of, released
 
 EVERY = {"0.1": 6, "0.2": 4, "0.3": 2, "1": 1, "3": 1, "10": 1}  # of the columns, one in so many is asked for
 PAIRS = 30
@@ -32,7 +33,7 @@ THREADS = 2
 
 def plan(world: World, epsilon: str) -> Plan:
     """One-way tables of the last level, and a twentieth of the budget for its numbers of rows."""
-    outer, inner = world.groups.names
+    outer, inner = world.groups.names[:2]
     asked = Ask(Workload.marginals(world.schema, world.schema.coded[:: EVERY[epsilon]]), 19)
     levels = [Level(outer), Level((outer, inner), asked, total=1)]
     return Plan(world.name, world.schema, Budget.pure(epsilon), Unit(1), levels, world.groups)
@@ -44,7 +45,7 @@ class Job:
     def __init__(self, world: World, epsilon: str) -> None:
         self.world, self.plan = world, plan(world, epsilon)
         self.codes = encode(world.schema, world.private).codes
-        number = numbers(world, world.groups.names)
+        number = numbers_of(world.groups, world.groups.names, world.private)
         rows = [np.flatnonzero(number == group) for group in range(len(self.plan.groupings[-1]))]
         self.truth: list[Codes] = [{name: code[each] for name, code in self.codes.items()} for each in rows]
         self.cells = PublicCells(world.public)
@@ -53,7 +54,7 @@ class Job:
         self.pairs = [every[k] for k in chosen]
 
     def descent(self, seed: int, posterior: PosteriorName) -> Descent:
-        release = released(self.world, self.plan, self.codes, seed)
+        release = released(self.plan, self.world.groups, self.world.private, self.codes, seed)
         settings = Settings(posterior=posterior)
         return Descent(release, self.world.public, settings, rough=True, execution=Execution(THREADS), cells=self.cells)
 
@@ -100,7 +101,7 @@ def main() -> None:
     options = parser.parse_args()
     need_data()
     figures, lines = {}, []
-    for world in (*acs(), *census(options.generated)):
+    for world in (*acs(ACS_STATES), *census(options.generated, "")):
         for epsilon in options.epsilons if options.worlds in world.name else ():
             found = figures[f"{world.name}, {epsilon}"] = compared(world, epsilon, options.seeds)
             change = f"{100 * found['change']:+.2f} ± {100 * found['standard error']:.2f} %"

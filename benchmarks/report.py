@@ -22,8 +22,7 @@ from common import DATA, OUT, need_data, report, table
 from prade import Ledger, Plan, Task, Unit
 from prade.data.read.tables import read_table, write_table
 from prade.measuring.run import measure
-from prade.pipeline import sample
-from prade.release.derived_files import write_rows
+from prade.pipeline import write_sample
 
 PUBLIC = DATA / "acs2024_il_oh.parquet"
 PLACES = 1_080
@@ -57,7 +56,7 @@ def released(groups: int, folder: Path) -> Path:
     ledger = folder / f"{groups}.ledger"
     Ledger(ledger).open_dataset(plan.dataset, plan.unit, plan.budget)
     made = measure(plan, source, release, ledger)
-    write_rows(sample(made, PUBLIC, like="pyarrow"), release / "synthetic.parquet", made)
+    write_sample(made, None, PUBLIC)
     return release
 
 

@@ -30,6 +30,7 @@ from scipy.stats import wasserstein_distance
 import prade
 from common import DATA, ROOT, report, table
 from prade import Schema, Task
+from prade.core.arrays import Chances
 from prade.core.execution import Execution, cores
 from prade.data.declare.column import Column
 from prade.data.declare.draft import proposed_links
@@ -122,11 +123,11 @@ def compared(world: World) -> tuple[list[list[str]], list[list[str]], dict[str, 
     linked = Schema(schema.columns, linked=proposed_links(schema.columns, world.public))
     decoders = {name: Decoder.fit(each, world.public) for name, each in (("plain", schema), ("linked", linked))}
     menus = [menu_of_public(schema[name], world.public[name], np.ones(len(world.public))) for name in schema.coded]
-    generator, other = np.random.default_rng(SEED), changed(world.coded, linked)
+    chances, other = Chances.of_groups(SEED, [0], [len(world.coded)]), changed(world.coded, linked)
     made, seconds = {}, {}
     for name, act in {
         "alone": lambda: pa.table(
-            {menu.column.name: menu.draw(world.coded.codes[menu.column.name], generator) for menu in menus}
+            {menu.column.name: menu.draw(world.coded.codes[menu.column.name], chances) for menu in menus}
         ),
         "donors, by codes": lambda: decoders["plain"].decode(world.coded, seed=SEED),
         "codes that nobody has": lambda: decoders["plain"].decode(other, seed=SEED),
