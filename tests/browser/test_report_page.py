@@ -85,9 +85,6 @@ def column_number(page, name):
     return next(number for number, each in enumerate(data(page)["columns"]) if each["name"] == name)
 
 
-# ---------------------------------------------------------------- the first minute
-
-
 def test_the_page_opens_with_what_a_steward_asks(page):
     """Tiles, sentences and sections; a measured column in a group of middle size; columns and groups worst first."""
     found = data(page)
@@ -176,8 +173,6 @@ def test_names_from_data_are_texts(chromium, tmp_path):
     silent(again)
 
 
-# ---------------------------------------------------------------- tables
-
 SORTED = {"#columns-table": 3, "#groups-table": 2, "#explore-numbers": 2}
 
 
@@ -214,9 +209,6 @@ def test_tables_are_folded_sorted_and_filtered(page):
     page.write("#columns-filter", "mari")
     assert names(page, "#columns-table") == ["Marital status (MARITAL)"]
     assert page.texts("#columns-count") == ["1 of 6"]
-
-
-# ---------------------------------------------------------------- one place
 
 
 def shares(page, key, view, group, column):
@@ -336,9 +328,6 @@ def test_texts_for_publications_are_copied(page):
     assert page.run("getSelection().toString().trim()") == found["methodology"]
 
 
-# ---------------------------------------------------------------- the truth
-
-
 def test_the_truth_comes_first(chromium, with_truth):
     page = opened(chromium, with_truth)
     truth, labels = data(page)["truth"], data(page)["views"][-1]["labels"]
@@ -400,8 +389,6 @@ def test_the_papers_figure_and_the_heat_map_have_every_group_and_pair(chromium, 
     silent(page)
 
 
-# ---------------------------------------------------------------- the map
-
 PLACES = "#map-figure .mark-shape.role-mark.layer_0_marks path"
 
 
@@ -458,9 +445,6 @@ def test_a_place_is_chosen_by_click_and_by_keys(chromium, contest_map):
     silent(page)
 
 
-# ---------------------------------------------------------------- phones, keyboards, dark, paper
-
-
 def test_nothing_is_outside_or_cut_off(chromium, with_truth):
     page = opened(chromium, with_truth)
     for width in (390, 768, 1400):
@@ -510,9 +494,6 @@ def test_everything_is_named_and_reached_by_keys(page):
     page.run("document.querySelector('#groups-table thead button').focus()")
     page.press("Enter")
     assert page.run("document.querySelector('#groups-table thead th').ariaSort") == "ascending"
-
-
-# ---------------------------------------------------------------- large releases
 
 
 def test_a_page_of_many_groups_is_small_opens_at_once_and_fills_at_most_six_sheets(chromium, contest_map):

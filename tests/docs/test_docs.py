@@ -19,6 +19,7 @@ import pytest
 import prade
 from prade.cli import main as cli
 from prade.cli.main import every_command
+from worlds.commands import commands
 from worlds.page_blocks import FLAGS, Block, blocks, run_page
 
 ROOT = Path(__file__).parents[2]
@@ -85,16 +86,8 @@ def test_code_blocks_run(page, tmp_path, monkeypatch, start_postgres, start_spar
         pytest.skip(f"all other blocks ran; absent: {', '.join(sorted(set(left_out)))}")
 
 
-def commands(group, above=""):
-    """The commands that do something, by their whole name."""
-    found: dict[str, click.Command] = {}
-    for name, command in group.commands.items():
-        found |= commands(command, f"{above}{name} ") if isinstance(command, click.Group) else {above + name: command}
-    return found
-
-
 CLI = every_command()
-COMMANDS = commands(CLI)
+COMMANDS = {" ".join(words): command for words, command in commands().items()}
 
 
 def test_the_reference_has_every_command_once():

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import prade.pipeline
 from prade import Budget, Ledger, Release, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import Algorithm2
-from prade.cli import main as cli
 from prade.core.errors import DataError, PradeError
 from prade.data.public.joint import encode
 from prade.data.public.public import Public
@@ -22,8 +20,7 @@ from prade.examples import census_like
 from prade.planning.task import Target
 from prade.release.terms import Terms
 from prade.sampling.table import method_of
-
-cli.every_command()
+from worlds.commands import call
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 3, "c": 2})
 GROUPS = {"STATE": [17, 39, 17, 39], "PUMA": [1, 1, 2, 2]}
@@ -177,9 +174,7 @@ def synthesized(files, folder, *more, code=0):
     given += ["--groups", "groups.parquet", "--levels", "STATE,PLACE+YEAR", "--max-rows-per-person", "2"]
     given += ["--person-id", "PERSON", "-o", str(folder / "release"), "--ledger", str(folder / "ledger")]
     with chdir(files):
-        done = CliRunner().invoke(cli.program, [*given, *more])
-    assert done.exit_code == code, done.output
-    return done
+        return call(*given, *more, code=code)
 
 
 @pytest.fixture(scope="module")

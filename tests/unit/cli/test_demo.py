@@ -6,14 +6,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from prade import Ledger, Release
-from prade.cli import main as cli
 from prade.cli.demo import EPSILON
+from worlds.commands import call
 from worlds.same_release import fixed_noise
-
-cli.every_command()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,16 +24,10 @@ def fixed():
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, fixed):
     folder = tmp_path_factory.mktemp("demo") / "here"
-    return folder, run("demo", "-o", folder, "--persons", 1500, *LITTLE)
+    return folder, call("demo", "-o", folder, "--persons", 1500, *LITTLE).stdout
 
 
 LITTLE = ("--effort", "0")
-
-
-def run(*arguments):
-    done = CliRunner().invoke(cli.program, [str(each) for each in arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def errors(said):
@@ -70,13 +61,13 @@ def test_what_it_shows_are_commands_that_work(finished):
         "plan", "ledger", "measure", "estimate", "sample", "answer", "report", "score", "report",
     ]  # fmt: skip
     answer = next(line for line in lines if " answer " in line)
-    assert CliRunner().invoke(cli.program, shlex.split(answer)[1:]).exit_code == 0
+    call(*shlex.split(answer)[1:])
 
 
 def test_a_second_run_spends_nothing_and_says_the_same(finished):
     folder, said = finished
     assert "\nInventing 1,500 people" in said
-    again = run("demo", "-o", folder, "--persons", 5000, *LITTLE)
+    again = call("demo", "-o", folder, "--persons", 5000, *LITTLE).stdout
     assert again.startswith(f"Using the tables in {folder};")
     assert "nothing was spent" in again
     assert errors(again) == errors(said)
@@ -86,6 +77,5 @@ def test_a_second_run_spends_nothing_and_says_the_same(finished):
 
 def test_it_stops_where_a_command_fails(tmp_path):
     (tmp_path / f"plan-{EPSILON}.toml").write_text("this is no plan")
-    done = CliRunner().invoke(cli.program, ["demo", "-o", str(tmp_path), "--persons", "300", "--effort", "0"])
-    assert done.exit_code == 1
+    done = call("demo", "-o", tmp_path, "--persons", 300, *LITTLE, code=1)
     assert "$ prade estimate" not in done.stdout

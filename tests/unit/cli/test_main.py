@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 
-import click
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -20,6 +19,7 @@ from prade.data.public.table import PublicFiles
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import kept_estimates
 from prade.examples import census_like
+from worlds.commands import commands
 
 cli.every_command()
 
@@ -96,9 +96,6 @@ def release(files, plan_file):
     return place
 
 
-# ---------------------------------------------------------------- the whole way
-
-
 def test_from_two_files_to_synthetic_rows(release):
     done = call("sample", release, "--seed", 1)
     table = read_table(release / "synthetic.parquet")
@@ -156,9 +153,6 @@ def test_measuring_again_spends_nothing_and_looks_at_nothing(release, plan_file,
     assert len(before) == 1
 
 
-# ---------------------------------------------------------------- what a failure says about spending
-
-
 def test_a_failure_before_anything_is_spent_says_so(files, plan_file, tmp_path):
     enter(2)
     (tmp_path / "other.csv").write_text("AGE\n40\n")
@@ -192,9 +186,6 @@ def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path, cust
     other = complaint("synthesize", files / "private.parquet", *planning(files, epsilon="1"), "-o", place)
     assert "another epsilon or delta" in other
     assert len(Ledger(custodian).entries("private")) == 1
-
-
-# ---------------------------------------------------------------- what it says
 
 
 def test_every_stage_speaks_json(files, tmp_path):
@@ -241,12 +232,7 @@ def test_a_check_names_what_does_not_fit(files, tmp_path):
     assert found["not_in_schema"] == ["PERSON"]
 
 
-def commands_of(group, before=()):
-    for name, command in group.commands.items():
-        yield from commands_of(command, (*before, name)) if isinstance(command, click.Group) else [(*before, name)]
-
-
-@pytest.mark.parametrize("names", [(), *commands_of(cli.program)], ids="-".join)
+@pytest.mark.parametrize("names", [(), *commands()], ids="-".join)
 def test_help_has_an_example(names):
     said = call(*names, "--help").stdout
     assert f"Example:\n    prade {' '.join(names)}".rstrip() in said
@@ -260,9 +246,6 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-# ---------------------------------------------------------------- when something is wrong
 
 
 def test_weak_protection_has_to_be_said(files, tmp_path):

@@ -9,8 +9,8 @@ import pytest
 
 import prade
 from prade import Budget, BudgetError, DataError, PradeError, Unit
-from prade.cli.main import every_command
 from prade.core.errors import _WORDS, Remedy, in_words
+from worlds.commands import commands
 
 SOURCE = Path(prade.__file__).parent
 
@@ -30,15 +30,8 @@ def test_python_speaks_of_arguments_and_the_shell_of_options(name):
     python, shell = (in_words(Remedy(name, "prade x"), language) for language in ("python", "shell"))
     assert "--" not in python
     assert not re.search(r"\w=", shell)
-    options = {option for command in commands(every_command()) for each in command.params for option in each.opts}
+    options = {option for command in commands().values() for each in command.params for option in each.opts}
     assert set(re.findall(r"--[a-z-]+", shell)) <= options
-
-
-def commands(group):
-    for command in group.commands.values():
-        yield command
-        if hasattr(command, "commands"):
-            yield from commands(command)
 
 
 def test_an_error_says_it_in_python_and_in_the_shell():

@@ -96,22 +96,6 @@ def test_objects_of_the_wrong_kind_are_outside_the_domain(cells, wrap):
     assert codes_of(AGES, pd.Series([datetime.time(3), 3, None], dtype="category")) == [3, 0, 3]
 
 
-def test_dates_by_list_and_by_bin():
-    days = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), None]
-    listed = Column("X", "categorical", values=("2020-01-02", "2020-01-01"), missing=True)
-    binned = Column("X", "numeric", edges=(18263.0,), dates=True, missing=True)  # 2020-01-02
-    for cells in (
-        days,
-        pd.Series(pd.to_datetime(pd.Series(days))),
-        pl.Series(days),
-        ["2020-01-01", "2020-01-02", "N"],
-        pa.array(days).cast(pa.timestamp("ns")),
-        pa.array(days).cast(pa.date64()),
-    ):
-        assert codes_of(listed, cells) == [1, 0, 2]
-        assert codes_of(binned, cells) == [0, 1, 2]
-
-
 def test_policies():
     values = ("a", "b", "rest")
     assert codes_of(Column("X", "categorical", values=values), ["z", None]) == [2, 2]
@@ -153,23 +137,6 @@ def test_every_kind_of_table(kind):
     assert coded.codes["C"].tolist() == [1, 0, 0]
     assert coded.weights.tolist() == [0.25, 0.25, 0.5]
     assert coded.project(("C",)).tolist() == [0.75, 0.25]
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [
-        pd.Series(["b", "a", None], dtype="category"),
-        pd.Series(["b", "a", None], dtype="string[pyarrow]"),
-        pd.Series(["b", "a", None], dtype=object),
-        pl.Series(["b", "a", None], dtype=pl.Categorical),
-        pl.Series(["b", "a", None], dtype=pl.Enum(["a", "b"])),
-        pa.array(["b", "a", None]).dictionary_encode(),
-        pa.chunked_array([pa.array(["b"]).dictionary_encode(), pa.array(["a", None]).dictionary_encode()]),
-    ],
-)
-def test_categories_and_dictionaries(cells):
-    column = Column("C", "categorical", values=("a", "b"), missing=True)
-    assert codes_of(column, cells) == [1, 0, 2]
 
 
 def test_columns_can_be_chosen_and_an_absent_one_is_named():

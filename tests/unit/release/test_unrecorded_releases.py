@@ -6,14 +6,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from prade import Budget, Column, Ledger, Level, PradeError, Release, Schema, Unit, Workload
-from prade.cli import main as cli
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.release.payment import import_release
 from prade.release.release import read_manifest, sealed_text
+from worlds.commands import call
 from worlds.people import PERSONS, TWO_ROWS
 from worlds.plans import ledger_for, plan_of
 
@@ -84,12 +83,6 @@ def command_in(message, name):
     raise AssertionError(message)
 
 
-def shell(arguments):
-    done = CliRunner().invoke(cli.every_command(), arguments)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
 def test_a_deleted_ledger_beside_releases_has_no_new_budget(ledger, out):
     """The issue's own case: three releases, the ledger is removed, and the next run would have had a full cap."""
     for number in (1, 2, 3):
@@ -98,9 +91,9 @@ def test_a_deleted_ledger_beside_releases_has_no_new_budget(ledger, out):
     for attempt in ({}, {"cap": CAP}):
         said = refused(plan_for(4), out / "r4", ledger, **attempt)
         assert f"{out / 'r1'} is a release of data set 'people' that {ledger.path} does not have on record" in said
-    shell([*command_in(said, "open")[:3], "--cap", "20", *command_in(said, "open")[5:]])
+    call(*command_in(said, "open")[:3], "--cap", "20", *command_in(said, "open")[5:])
     said = refused(plan_for(4), out / "r4", ledger)
-    shell(command_in(said, "import"))
+    call(*command_in(said, "import"))
     assert ledger.remaining("people") == Budget.pure(14)
     measure(plan_for(4), PERSONS, out / "r4", ledger)
     assert ledger.remaining("people") == Budget.pure(10)
@@ -127,8 +120,8 @@ def test_an_old_copy_and_a_cut_tail_are_noticed(ledger, out, tmp_path, lost):
     measure(plan_for(3), PERSONS, out / "r3", ledger)
     shutil.rmtree(out / "r3")
     ledger.path.write_bytes(forgotten)
-    shell(command_in(said, "import"))
-    shell(command_in(said, "import"))
+    call(*command_in(said, "import"))
+    call(*command_in(said, "import"))
     left = ledger.remaining("people")
     assert left == Budget.pure(15 if lost == "a fork" else 17)  # the fork has paid for a second draw of plan 2
     measure(plan_for(3), PERSONS, out / "r3", ledger)

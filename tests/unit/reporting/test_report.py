@@ -83,9 +83,6 @@ def facts(estimates, drawn):
     return facts_of(estimates, *drawn)
 
 
-# ---------------------------------------------------------------- numbers
-
-
 @pytest.mark.parametrize("kept", [True, False])
 def test_tables_of_all_groups_are_those_that_are_answered(release, kept):
     """From kept weights in one pass, or worked out: of measured parts, and of others too."""
@@ -188,9 +185,6 @@ def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates, monkeyp
     assert data_of(estimates, facts)["pairs"][0]["index"] == [[0, 1], [1, 2]]
 
 
-# ---------------------------------------------------------------- the truth
-
-
 def test_the_public_tables_distance_is_that_of_the_public_baseline(estimates, release, folder, drawn):
     """As the score, the tiles and the heat map have it: a place's own public rows, or else all of them."""
     found = truth_of(estimates, folder / "private.parquet", *drawn)
@@ -262,9 +256,6 @@ def test_true_shares_are_those_of_the_file(estimates, folder, drawn):
     assert data["truth"]["synthetic"] == pytest.approx(truth.public.synthetic.mean())
 
 
-# ---------------------------------------------------------------- words
-
-
 def test_once_in_twenty_holds_for_whole_numbers():
     """Discrete Laplace: P(|X| > t) = 2 a^(t + 1) / (1 + a), a = exp(-1 / b)."""
     for scale in (Fraction(1, 3), Fraction(2), Fraction(27), Fraction(4000)):
@@ -292,9 +283,6 @@ def test_the_promise_is_the_releases(release):
     assert [ask["kind"] for ask in asks] == [*["number of rows", "one-way tables", "one-way tables", "two-way tables"]]
     assert asks[3]["what"] == "the table of WORK x AGE"
     assert re.search(r"^Each count in 3 one-way tables is off by more than \d+ rows", asks[1]["words"])
-
-
-# ---------------------------------------------------------------- the file
 
 
 def data_in(path):
