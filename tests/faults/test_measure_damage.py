@@ -24,7 +24,7 @@ from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
-from prade.release.release import Release, read_manifest, sealed_text
+from prade.release.release import Release, read_sealed, sealed_text
 from worlds.counting import duckdb_file, sqlite_file
 from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
 from worlds.plans import ledger_for, plan_of
@@ -143,7 +143,7 @@ def test_a_missing_file(home: Path, name: str) -> None:
 
 
 def test_a_newer_release(home: Path) -> None:
-    manifest = {**read_manifest(home / "release"), "format": 2}
+    manifest = {**read_sealed(home / "release" / "release.json"), "format": 2}
     (home / "release" / "release.json").write_text(sealed_text(manifest))
     with pytest.raises(DataError, match=r"release\.json has release format 2, this version reads 1: update prade"):
         Release.load(home / "release")

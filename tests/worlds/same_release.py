@@ -23,5 +23,5 @@ def fixed_noise(counts: Any, law: str, scale: Any, **_: Any) -> Any:
 def content(folder: Path) -> dict[str, bytes]:
     """What a release's folder holds, without the times and the ledger's entries."""
     manifest = read_manifest(folder)
-    facts = {name: manifest[name] for name in ("plan", "dataset", "files")}
+    facts = {name: getattr(manifest, name) for name in ("plan", "dataset", "files")}
     return {name: (folder / name).read_bytes() for name in (*MADE, *RECORDS)} | {"release": json.dumps(facts).encode()}

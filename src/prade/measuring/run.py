@@ -29,7 +29,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -38,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from prade.core.errors import BudgetError, DataError, PradeError, Remedy
-from prade.core.execution import Execution, Progress
+from prade.core.execution import Execution
 from prade.core.files import locked, need_folder, new_locked_folder, remove_locked, replace_file
 from prade.core.interrupts import held_back
 from prade.data.public.table import PublicTable
@@ -51,9 +50,9 @@ from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan, plan_with_checked_files
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger.records import Entry
+from prade.privacy.ledger.records import Claim, Entry
 from prade.privacy.protection import refuse_weak
-from prade.release.payment import Spending, need_cap, need_on_record, spending_stated
+from prade.release.payment import BEGINNING, NOTHING, Spending, need_cap, need_on_record, spending_stated
 from prade.release.release import (
     EXTRACT,
     FORMAT,
@@ -63,7 +62,6 @@ from prade.release.release import (
     PLAN,
     Noisy,
     Release,
-    claim_of,
     file_hash,
     measurement_table,
     note_of,
@@ -72,6 +70,10 @@ from prade.release.release import (
 )
 from prade.release.terms import cap_of
 
+RESERVED = (
+    f"{BEGINNING}{{}} was reserved in {{}}, and nothing was released: measure the same plan into the same folder, "
+    "which goes on without paying again, or give it back with `prade ledger return`"
+)
 LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")
 
 
@@ -109,45 +111,77 @@ def measure(
     """
     with spending_stated() as spending:
         plan = plan_with_checked_files(plan, public)
-        ledger, target, cap = Ledger.of(ledger), Path(folder).resolve(), cap_of(cap, plan.budget)
+        ledger, cap = Ledger.of(ledger), cap_of(cap, plan.budget)
+        run = _Run(plan, Path(folder).resolve(), ledger, spending, execution)
         public = public.source if isinstance(public, PublicTable) else public
         if cap is None:
             need_cap(plan, folder, ledger)
-        if (existing := _existing(plan, target, ledger, again)) is not None:
+        if (existing := _existing(run, again)) is not None:
             return existing
-        told = partial(_tell, execution.progress)
-        _check(plan, target, ledger, cap, again, weak_protection)
+        _check(run, cap, again, weak_protection)
         with ExitStack() as stack:
             source = stack.enter_context(open_source(private))
             refuse_same_files(private, plan.public, public)
             tally = planned_tally(source, plan)
-            staging = stack.enter_context(staging_folder(target))
-            trace = stack.enter_context(traced(ledger))
-            makers = _prepare(plan, staging, source.engine, execution.threads)
+            staging = stack.enter_context(staging_folder(run.target))
+            stack.enter_context(_traced(run))
+            makers = _prepare(run, staging, source.engine)
             with held_back():
-                entry = _reserve(plan, ledger, cap, again, target, spending, trace)
+                _reserve(run, cap, again)
             refuse_same_contents(private, plan.public, public)
-            counts = _counted(plan, source, tally, told)
+            counts = _counted(run, source, tally)
             with held_back():
-                if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
+                if (other := _start_drawing(run, staging)) is not None:
                     return other
-                spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
-                failure = _draw_and_write(plan, counts, staging, target, trace, makers, execution.threads, told)
+                failure = _draw_and_write(run, counts, staging, makers)
                 if failure is not None:  # raised here, where neither its context nor a frame leads back to a count
                     raise failure
-                release = _finish(staging, target, plan, ledger)
-                trace.entry = None  # an interrupt that was postponed until now does not make the run fail
+                release = _finish(run, staging)
+                run.entry = None  # an interrupt that was postponed until now does not make the run fail
                 return release
+
+
+@dataclass
+class _Run:
+    """A run, and what the ledger records if it fails: its entry, the stage, and the kind of the error if known."""
+
+    plan: Plan
+    target: Path
+    ledger: Ledger
+    spending: Spending
+    execution: Execution
+    entry: Entry | None = None
+    stage: str = "count"
+    kind: str | None = None
+
+    def tell(self, what: str, done: float, number: float) -> None:
+        """Report progress. An error in there could lead back to true counts and would waste what is reserved."""
+        with suppress(Exception):
+            self.execution.tell(what, done, number)
+
+
+@contextmanager
+def _traced(run: _Run) -> Iterator[None]:
+    """Record a failure of the block once it has an entry. A ledger that cannot be written has the reservation."""
+    try:
+        yield
+    except BaseException as error:
+        if run.entry is not None:
+            kind = run.kind or (error.kind if isinstance(error, EngineError) else type(error).__name__)
+            with suppress(PradeError), held_back():
+                run.ledger.fail(run.entry.id, run.stage, kind if kind.isidentifier() else "Exception")
+        raise
 
 
 # ---------------------------------------------------------------------- a release that is already paid for
 
 
-def _existing(plan: Plan, target: Path, ledger: Ledger, again: bool) -> Release | None:
+def _existing(run: _Run, again: bool = False) -> Release | None:
     """The release in the folder, or the complete one that an interrupted run left next to it."""
+    target = run.target
     try:
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            release = _released(plan, target, ledger)
+            release = _released(run)
             if again:
                 raise DataError(f"{target} already holds a release of this plan, which is kept; choose another folder")
             return release
@@ -158,54 +192,52 @@ def _existing(plan: Plan, target: Path, ledger: Ledger, again: bool) -> Release 
         try:
             manifest = read_manifest(staging)
         except DataError as error:
-            raise _stuck(staging, target, plan, error) from None
-        if manifest["plan"] == plan.hash:
-            return _finish(staging, target, plan, ledger)
+            raise _stuck(run, staging, error) from None
+        if manifest.plan == run.plan.hash:
+            return _finish(run, staging)
     return None
 
 
-def _released(plan: Plan, target: Path, ledger: Ledger) -> Release:
-    """The release in a folder, if it answers this plan and the ledger paid for it."""
-    release = Release.load(target)
-    if release.plan != plan:
-        raise DataError(f"{target} holds the release of another plan; choose a separate folder for this one")
-    _paid(read_manifest(target), target, plan, ledger)
-    return replace(release, plan=plan)  # the same questions, but its settings may be newer
+def _released(run: _Run) -> Release:
+    """The release in the folder, if it answers this plan and the ledger paid for it."""
+    release = Release.load(run.target)
+    if release.plan != run.plan:
+        raise DataError(f"{run.target} holds the release of another plan; choose a separate folder for this one")
+    _paid(run, read_manifest(run.target).claim, run.target)
+    return replace(release, plan=run.plan)  # the same questions, but its settings may be newer
 
 
-def _paid(manifest: Mapping[str, Any], where: Path, plan: Plan, ledger: Ledger) -> Entry:
+def _paid(run: _Run, claim: Claim, where: Path) -> Entry:
     """The entry that paid for a folder's noisy counts; an error if the ledger has none."""
-    claim = claim_of(manifest)
-    entry = ledger.paid(plan.dataset, claim)
-    if entry is None or entry.plan_hash != plan.hash:
+    entry = run.ledger.paid(run.plan.dataset, claim)
+    if entry is None or entry.plan_hash != run.plan.hash:
         raise DataError(
-            f"{ledger.path} did not pay for the noisy counts in {where}: {claim.origin} did, and if that is this "
+            f"{run.ledger.path} did not pay for the noisy counts in {where}: {claim.origin} did, and if that is this "
             "ledger, then this is an old copy of it. Use the ledger that has the entry, or a new folder"
         )
     return entry
 
 
-# ---------------------------------------------------------------------- check
+# ---------------------------------------------------------------------- the steps
 
 
-def _check(plan: Plan, target: Path, ledger: Ledger, cap: Budget | None, again: bool, weak_protection: bool) -> None:
+def _check(run: _Run, cap: Budget | None, again: bool, weak_protection: bool) -> None:
     """Refuse everything that can be refused without reading a row."""
+    plan, target = run.plan, run.target
     if plan.version == 1 and plan.public is not None and plan.public.sha256:
         raise DataError("the plan's hash leaves out its public files, as in version 0.9: make the plan again")
     refuse_weak(plan.budget, weak_protection)
     need_folder(target)
-    need_on_record(plan, target, ledger)
-    ledger.check(plan.dataset, plan.hash, plan.budget, unit=plan.unit, cap=cap, again=again, folder=target)
+    need_on_record(plan, target, run.ledger)
+    run.ledger.check(plan.dataset, plan.hash, plan.budget, unit=plan.unit, cap=cap, again=again, folder=target)
     _step("checked")
 
 
-# ---------------------------------------------------------------------- prepare
-
-
-def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dict[str, Any]:
+def _prepare(run: _Run, staging: Path, engine: str) -> dict[str, Any]:
     """Write the plan and try everything else that could fail while it costs nothing; return which software was used."""
+    plan = run.plan
     for question in plan.questions:
-        add_noise(np.zeros(1, np.int64), question.law, question.scale, threads=threads)
+        add_noise(np.zeros(1, np.int64), question.law, question.scale, threads=run.execution.threads)
     try:
         counts = sum(len(plan.groupings[question.level]) * question.cells for question in plan.questions)
         need_room(counts, staging)
@@ -221,109 +253,95 @@ def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dic
     return {"engine": engine, "versions": versions}
 
 
-# ---------------------------------------------------------------------- reserve, count
-
-
-def _reserve(
-    plan: Plan, ledger: Ledger, cap: Budget | None, again: bool, target: Path, spending: Spending, trace: Trace
-) -> Entry:
+def _reserve(run: _Run, cap: Budget | None, again: bool) -> None:
     """Spend the plan's budget in the ledger, or go on with what a run spent that failed before it drew noise."""
+    plan, ledger, spending = run.plan, run.ledger, run.spending
     terms = plan.dataset, plan.hash, plan.budget, note_of(plan)
     before = ledger.times_paid(plan.dataset, plan.hash)
     try:
-        entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again, folder=target)
+        run.entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again, folder=run.target)
     except BudgetError:
         raise
     except BaseException:  # a disk that fails at the last moment may have recorded the entry nevertheless
-        spending.doubt(plan.budget, ledger.path)
+        spending.words = f"{BEGINNING}{plan.budget} may have been spent: {ledger.path} will tell, once it can be read"
         with suppress(PradeError):
-            if ledger.times_paid(plan.dataset, plan.hash) > before:
-                spending.reserve(plan.budget, str(ledger.path))
-            else:
-                spending.pay_nothing()
+            paid = ledger.times_paid(plan.dataset, plan.hash) > before
+            spending.words = RESERVED.format(plan.budget, ledger.path) if paid else NOTHING
         raise
-    trace.entry = entry
-    spending.reserve(plan.budget, f"{ledger.path} as entry {entry.id}")
+    spending.words = RESERVED.format(plan.budget, f"{ledger.path} as entry {run.entry.id}")
     _step("reserved")
-    return entry
 
 
-def _counted(plan: Plan, source: Stream, tally: Tally, told: Progress) -> list[list[Counts]]:
+def _counted(run: _Run, source: Stream, tally: Tally) -> list[list[Counts]]:
     """The true counts of every question's parts."""
     counts = iter([each for of_level in counts_of(source, tally) for each in of_level])
-    told("counting", 1, 1)
+    run.tell("counting", 1, 1)
     _step("counted")
-    return [[next(counts) for _ in question.parts] for question in plan.questions]
+    return [[next(counts) for _ in question.parts] for question in run.plan.questions]
 
 
-# ---------------------------------------------------------------------- draw, write
-
-
-def _start_drawing(plan: Plan, target: Path, ledger: Ledger, trace: Trace, spending: Spending) -> Release | None:
+def _start_drawing(run: _Run, staging: Path) -> Release | None:
     """Record that noise will be drawn. If another run of the same entry was quicker, its release is returned."""
-    assert trace.entry is not None
-    trace.stage = "draw"
+    assert run.entry is not None
+    run.stage = "draw"
+    where = f"{run.ledger.path} as entry {run.entry.id}"
     try:
-        ledger.start_drawing(trace.entry.id)
+        run.ledger.start_drawing(run.entry.id)
     except PradeError:
         with suppress(PradeError):  # a ledger that cannot be read
-            now = next(each for each in ledger.entries(plan.dataset) if each.id == trace.entry.id)
+            now = next(each for each in run.ledger.entries(run.plan.dataset) if each.id == run.entry.id)
             if not now.resumable:  # then this run leaves no trace in it
-                trace.entry = None
-                spending.lose(now, ledger.path)
-        if (release := _existing(plan, target, ledger, again=False)) is not None:
+                run.entry = None
+                overtaken = (
+                    f"{BEGINNING}{now.cost} was reserved in {where}, for which another run draws noise: measure the "
+                    "same plan into the same folder to get its release"
+                )
+                run.spending.words = overtaken if now.returned is None else NOTHING
+        if (release := _existing(run)) is not None:
             return release
         raise
+    run.spending.pay(run.plan.budget, where, run.target, staging)
     return None
 
 
 def _draw_and_write(
-    plan: Plan,
-    counts: list[list[Counts]],
-    staging: Path,
-    target: Path,
-    trace: Trace,
-    makers: Mapping[str, Any],
-    threads: int | None,
-    told: Progress,
+    run: _Run, counts: list[list[Counts]], staging: Path, makers: Mapping[str, Any]
 ) -> DataError | KeyboardInterrupt | None:
     """Draw the noise and seal the noisy counts in the folder; the true ones are gone after that, whatever happens."""
-    assert trace.entry is not None
     try:
-        noisy = _draw(plan, counts, threads, told)
+        noisy = _draw(run, counts)
         _step("drawn")
-        trace.stage = "write"
-        _write(staging, plan, noisy, trace.entry, makers)
-        told("writing", 1, 1)
+        run.stage = "write"
+        _write(run, noisy, staging, makers)
+        run.tell("writing", 1, 1)
     except (Exception, KeyboardInterrupt) as error:
-        trace.kind = type(error).__name__
-        return _broken_off(staging, target, plan, error)
+        run.kind = type(error).__name__
+        return _broken_off(run, staging, error)
     finally:
         counts.clear()
     return None
 
 
-def _draw(plan: Plan, counts: Sequence[Sequence[Counts]], threads: int | None, told: Progress) -> list[list[Noisy]]:
+def _draw(run: _Run, counts: Sequence[Sequence[Counts]]) -> list[list[Noisy]]:
     """The counts with noise of each question's law and scale."""
-    noisy = []
-    for question, answers in zip(plan.questions, counts, strict=True):
+    noisy, threads = [], run.execution.threads
+    for question, answers in zip(run.plan.questions, counts, strict=True):
         noisy.append([add_noise(part, question.law, question.scale, threads=threads) for part in answers])
-        told("adding noise", len(noisy), len(plan.questions))
+        run.tell("adding noise", len(noisy), len(run.plan.questions))
     return noisy
 
 
-def _write(
-    staging: Path, plan: Plan, noisy: Sequence[Sequence[Noisy]], entry: Entry, makers: Mapping[str, Any]
-) -> None:
+def _write(run: _Run, noisy: Sequence[Sequence[Noisy]], staging: Path, makers: Mapping[str, Any]) -> None:
     """Write the noisy counts and then the manifest, which seals the folder."""
-    write_table(measurement_table(plan, noisy), staging / MEASUREMENTS)
+    assert run.entry is not None
+    write_table(measurement_table(run.plan, noisy), staging / MEASUREMENTS)
     _step("written")
     manifest = {
         "format": FORMAT,
-        "plan": plan.hash,
-        "dataset": plan.dataset,
-        "entry": entry.id,
-        "head": entry.head and entry.head.to_dict(),
+        "plan": run.plan.hash,
+        "dataset": run.plan.dataset,
+        "entry": run.entry.id,
+        "head": run.entry.head and run.entry.head.to_dict(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "files": {name: file_hash(staging / name) for name in HASHED},
         **makers,
@@ -334,69 +352,53 @@ def _write(
     _step("sealed")
 
 
-def _broken_off(
-    staging: Path, target: Path, plan: Plan, error: Exception | KeyboardInterrupt
-) -> DataError | KeyboardInterrupt:
+def _broken_off(run: _Run, staging: Path, error: Exception | KeyboardInterrupt) -> DataError | KeyboardInterrupt:
     """The error for a run that fails after the reservation; an interrupt remains an interrupt."""
     cause = error if isinstance(error, Exception) else DataError("interrupted")
     failure = (
-        _stuck(staging, target, plan, cause)
+        _stuck(run, staging, cause)
         if is_sealed(staging)
         else DataError(
             f"the noisy counts could not be written to {staging} ({reason(cause)}). Fix the cause first",
-            remedy=Remedy("again", plan.budget),
+            remedy=Remedy("again", run.plan.budget),
         )
     )
     return failure if isinstance(error, Exception) else KeyboardInterrupt(failure)
 
 
-# ---------------------------------------------------------------------- commit, rename
-
-
-def _finish(staging: Path, target: Path, plan: Plan, ledger: Ledger) -> Release:
+def _finish(run: _Run, staging: Path) -> Release:
     """Commit a sealed folder and give it its name. Another run may be doing the same; the first one succeeds."""
     try:
-        manifest = read_manifest(staging)
+        claim = read_manifest(staging).claim
         release = Release.load(staging)
-        entry = ledger.commit(_paid(manifest, staging, plan, ledger).id, manifest["files"][MEASUREMENTS])
+        entry = run.ledger.commit(_paid(run, claim, staging).id, claim.measurements_hash)
         _step("committed")
-        write_sealed(staging / EXTRACT, _extract(ledger, entry))
+        statement = run.ledger.statement(entry.dataset)  # for readers who do not have the ledger
+        account = {"entry": entry.to_publish(), "account": statement.words().splitlines()}
+        write_sealed(staging / EXTRACT, {**statement.to_dict(), **account})
         _step("extracted")
-        os.replace(staging, target)
-        sync(target.parent)
+        os.replace(staging, run.target)
+        sync(run.target.parent)
         _step("renamed")
     except (OSError, PradeError) as error:
-        if staging.exists() or not target.is_dir():
-            raise _stuck(staging, target, plan, error) from None
-        release = _released(plan, target, ledger)
-    sweep(target)
-    return replace(release, path=target, plan=plan)
+        if staging.exists() or not run.target.is_dir():
+            raise _stuck(run, staging, error) from None
+        release = _released(run)
+    sweep(run.target)
+    return replace(release, path=run.target, plan=run.plan)
 
 
-def _stuck(staging: Path, target: Path, plan: Plan, error: Exception) -> DataError:
+def _stuck(run: _Run, staging: Path, error: Exception) -> DataError:
     """The error for noisy counts that are paid for but not yet a release, with what can be done about it."""
     if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
         return DataError(
-            f"{target} came into use in the meantime: the complete release is in {staging}; rename that folder"
+            f"{run.target} came into use in the meantime: the complete release is in {staging}; rename that folder"
         )
     return DataError(
-        f"the noisy counts in {staging} are paid for, but could not be moved to {target} ({reason(error)}). Fix this "
-        "and measure again, which spends nothing. Or give them up: remove that folder",
-        remedy=Remedy("again", plan.budget),
+        f"the noisy counts in {staging} are paid for, but could not be moved to {run.target} ({reason(error)}). Fix "
+        "this and measure again, which spends nothing. Or give them up: remove that folder",
+        remedy=Remedy("again", run.plan.budget),
     )
-
-
-def _extract(ledger: Ledger, entry: Entry) -> dict[str, Any]:
-    """The ledger's statement about this release's data set, for readers who do not have the ledger."""
-    statement = ledger.statement(entry.dataset)
-    return {**statement.to_dict(), "entry": entry.to_publish(), "account": statement.words().splitlines()}
-
-
-def _tell(progress: Progress | None, what: str, done: float, number: float) -> None:
-    """Report progress. An error in there could lead back to true counts and would waste what is reserved."""
-    if progress is not None:
-        with suppress(Exception):
-            progress(what, done, number)
 
 
 def _step(name: str) -> None:
@@ -504,29 +506,3 @@ def sync(folder: Path) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-
-
-# ---------------------------------------------------------------------- the trace of a failure
-
-
-@dataclass
-class Trace:
-    """What the ledger records of a run that fails: its entry, the stage, and the kind of the error if it is known."""
-
-    entry: Entry | None = None
-    stage: str = "count"
-    kind: str | None = None
-
-
-@contextmanager
-def traced(ledger: Ledger) -> Iterator[Trace]:
-    """Record a failure of the block once it has an entry. A ledger that cannot be written has the reservation."""
-    trace = Trace()
-    try:
-        yield trace
-    except BaseException as error:
-        if trace.entry is not None:
-            kind = trace.kind or (error.kind if isinstance(error, EngineError) else type(error).__name__)
-            with suppress(PradeError), held_back():
-                ledger.fail(trace.entry.id, trace.stage, kind if kind.isidentifier() else "Exception")
-        raise

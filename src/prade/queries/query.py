@@ -274,7 +274,10 @@ class _Name(NamedTuple):
 
 
 class _Parser:
-    """Recursive descent: `either` joins `both` by or, `both` joins `negation` by and, which may be an (either)."""
+    """Recursive descent: `either` is `both` joined by or, `both` is `negation` joined by and.
+
+    A `negation` is "not" and another one, an `either` in parentheses, or a comparison.
+    """
 
     def __init__(self, text: str, schema: Schema, compare: Compare) -> None:
         self.text, self.schema, self.compare = text, schema, compare

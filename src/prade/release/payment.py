@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
@@ -22,59 +23,35 @@ from prade.privacy.dataset_names import confusable
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.records import Claim, Entry
-from prade.release.release import MANIFEST, MEASUREMENTS, PLAN, Release, claim_of, head_after, note_of, read_manifest
+from prade.release.release import MANIFEST, MEASUREMENTS, PLAN, Release, head_after, note_of, read_manifest
 
 BEGINNING = "In this run "
 NOTHING = f"{BEGINNING}nothing was spent"
 
 
+@dataclass
 class Spending:
     """What a run has spent so far, by the ledger's record, and where to find what it paid for."""
 
-    def __init__(self) -> None:
-        self._cost: Budget | None = None
-        self._places: tuple[Path, ...] = ()
-        self._words = NOTHING
+    words: str = NOTHING  # until a place has a complete release
+    cost: Budget | None = None
+    places: tuple[Path, ...] = ()
 
     @property
     def paid(self) -> bool:
-        """Whether the ledger has recorded the run's cost."""
-        return self._cost is not None
+        """Whether the run has paid for a release that is, or will be, in one of the places."""
+        return self.cost is not None
 
     @property
     def sentence(self) -> str:
         """What was spent. It is in the first place with a complete release, or else only in the ledger."""
-        if self._cost is None:
-            return self._words
-        folders = (str(place) for place in self._places if (place / MANIFEST).is_file())
-        return f"{BEGINNING}{self._cost} was spent; it is in {next(folders, self._words)}"
-
-    def reserve(self, cost: Budget, ledger: str) -> None:
-        """The ledger has recorded the cost, and no noise is drawn yet: nothing has been released."""
-        self._words = (
-            f"{BEGINNING}{cost} was reserved in {ledger}, and nothing was released: measure the same plan into the "
-            "same folder, which goes on without paying again, or give it back with `prade ledger return`"
-        )
-
-    def lose(self, entry: Entry, ledger: Path) -> None:
-        """While this run counted, another one drew the entry's noise, or the custodian gave the entry back."""
-        words = (
-            f"{BEGINNING}{entry.cost} was reserved in {ledger} as entry {entry.id}, for which another run draws noise: "
-            "measure the same plan into the same folder to get its release"
-        )
-        self._words = words if entry.returned is None else NOTHING
+        place = next((each for each in self.places if (each / MANIFEST).is_file()), None)
+        return self.words if place is None else f"{BEGINNING}{self.cost} was spent; it is in {place}"
 
     def pay(self, cost: Budget, ledger: str, *places: Path) -> None:
         """The ledger has recorded the cost of a release that is, or will be, in one of the places."""
-        self._cost, self._places, self._words = cost, places, f"{ledger}, and no noisy counts were saved"
-
-    def doubt(self, cost: Budget, ledger: Path) -> None:
-        """The ledger failed while it recorded the cost, and cannot be read now."""
-        self._words = f"{BEGINNING}{cost} may have been spent: {ledger} will tell, once it can be read"
-
-    def pay_nothing(self) -> None:
-        """The ledger failed, but it can be read, and it did not record the cost."""
-        self._words = NOTHING
+        self.cost, self.places = cost, places
+        self.words = f"{BEGINNING}{cost} was spent; it is in {ledger}, and no noisy counts were saved"
 
 
 _current: ContextVar[Spending | None] = ContextVar("spending", default=None)
@@ -108,13 +85,15 @@ _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}
 def need_on_record(plan: Plan | Task, target: Path, ledger: Ledger) -> None:
     """Refuse to spend if the ledger lacks a release of the data set that lies at `target` or next to it."""
     dataset = plan.dataset
-    known, own, missing = ledger.knows(dataset), ledger.head(), dict[Path, Claim]()
+    known, own = ledger.knows(dataset), ledger.head()
+    missing: dict[Path, Claim] = {}
     for place in sorted(target.parent.iterdir()) if target.parent.is_dir() else ():
         if (release := _release(place)) is not None and confusable(release[0], dataset):
             _, claim, after = release
             entry = ledger.paid(dataset, claim) if known else None
-            # on record: imported, or paid for by a ledger that still has all events that the release names
-            if entry is None or not (entry.origin is not None or (after is None or ledger.has(after))):
+            imported = entry is not None and entry.origin is not None
+            complete = entry is not None and (after is None or ledger.has(after))  # with all events that it names
+            if not (imported or complete):
                 missing[place] = claim
     if not missing:
         return
@@ -138,7 +117,7 @@ def need_on_record(plan: Plan | Task, target: Path, ledger: Ledger) -> None:
 def import_release(ledger: Ledger, folder: str | PathLike[str]) -> Entry:
     """Record in a ledger a release that another one paid for, or this one before it lost its end."""
     path = Path(folder)
-    plan, claim, after = Release.load(path).plan, claim_of(read_manifest(path)), head_after(path)
+    plan, claim, after = Release.load(path).plan, read_manifest(path).claim, head_after(path)
     return ledger.record_import(plan.dataset, plan.unit, plan.budget, claim, after, note_of(plan), str(folder))
 
 
@@ -177,7 +156,7 @@ def _release(folder: Path) -> tuple[str, Claim, Head | None] | None:
         if not (folder / MANIFEST).is_file():  # opening a pipe of that name would block
             return None
         manifest = read_manifest(folder)
-        return str(manifest["dataset"]), claim_of(manifest), head_after(folder)
+        return manifest.dataset, manifest.claim, head_after(folder)
     except OSError:
         return None
     except DataError as error:

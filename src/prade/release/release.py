@@ -121,6 +121,12 @@ class Manifest(msgspec.Struct):
     made: str
     files: dict[str, str]
     head: Head  # of the ledger, when it paid
+    versions: dict[str, str] = {}
+
+    @property
+    def claim(self) -> Claim:
+        """Which entry of which ledger paid for the release."""
+        return Claim(self.plan, self.entry, self.files.get(MEASUREMENTS, ""), self.head)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +147,7 @@ class Release:
         folder = Path(path)
         manifest = read_manifest(folder)
         for name in HASHED:
-            if file_hash(folder / name) != manifest["files"].get(name):
+            if file_hash(folder / name) != manifest.files.get(name):
                 raise DataError(
                     f"{folder / name} has changed since the release was made (its hash differs from the one in "
                     f"{MANIFEST}): restore the original"
@@ -296,23 +302,16 @@ def file_hash(path: Path) -> str:
         raise _unreadable(path, error) from None
 
 
-def read_manifest(folder: Path) -> Mapping[str, Any]:
+def read_manifest(folder: Path) -> Manifest:
     """The content of a release's `release.json`."""
     path = folder / MANIFEST
     manifest = read_sealed(path)
     try:
         if (version := structured(manifest, Versioned).format) > FORMAT:
             raise DataError(f"{path} has release format {version}, this version reads {FORMAT}: update prade")
-        structured(manifest, Manifest)
+        return structured(manifest, Manifest)
     except Malformed as fault:
         raise DataError(f"{path} is damaged ({fault}): restore the original") from None
-    return manifest
-
-
-def claim_of(manifest: Mapping[str, Any]) -> Claim:
-    """Which entry of which ledger paid for a release, according to its `release.json`."""
-    content = structured(manifest, Manifest, DataError)
-    return Claim(content.plan, content.entry, content.files.get(MEASUREMENTS, ""), content.head)
 
 
 def head_after(folder: Path) -> Head | None:

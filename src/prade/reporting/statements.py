@@ -18,7 +18,7 @@ from prade.data.read.files import copies_in_words
 from prade.planning.invariants import not_protected
 from prade.planning.questions import TOTAL
 from prade.privacy.protection import meaning
-from prade.release.release import LABELS, claim_of, read_account, read_manifest
+from prade.release.release import LABELS, read_account, read_manifest
 
 if TYPE_CHECKING:
     from prade.estimating.levels.estimates import Estimates
@@ -101,7 +101,7 @@ def caveats_of(plan: Plan) -> list[str]:
 
 def made_on(release: Release) -> str:
     """The day of the measurement."""
-    return str(read_manifest(release.path)["made"])[:10]
+    return read_manifest(release.path).made[:10]
 
 
 def short(budget: object) -> str:
@@ -181,11 +181,11 @@ def asked(question: Question) -> str:
 def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str, Any]:
     """Everything that is needed to make the release's estimates and rows again, and to cite them."""
     release, plan = estimates.release, estimates.plan
-    claim = claim_of(read_manifest(release.path))
-    paid = claim.origin
+    manifest = read_manifest(release.path)
+    paid = manifest.claim.origin
     return {
         "versions": {
-            "measured": dict(read_manifest(release.path).get("versions", {})),
+            "measured": manifest.versions,
             "page": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
         },
         "public": public_files(plan),
@@ -197,7 +197,7 @@ def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str
             "entry": paid.entry,
             "ledger": paid.ledger,
             "hash": paid.hash,
-            "measurements": claim.measurements_hash,
+            "measurements": manifest.claim.measurements_hash,
         },
         "cite": f"{plan.dataset}: synthetic rows with differential privacy ({made_on(release)}). "
         f"{many(rows, 'row')}, {short(plan.budget)}, plan {plan.hash[:16]}, made with prade {version('prade')}.",

@@ -80,7 +80,7 @@ def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger, tmp_path):
     release = measure(plan_for(), PERSONS, tmp_path / "r", ledger)
     (entry,) = ledger.entries("people")
     assert entry.head is not None
-    assert read_manifest(release.path)["head"] == entry.head.to_dict()
+    assert read_manifest(release.path).head == entry.head
     extract = read_sealed(release.path / "ledger.json")
     head = ledger.head()
     assert head is not None

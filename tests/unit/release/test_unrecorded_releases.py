@@ -11,7 +11,7 @@ from prade import Budget, Column, Ledger, Level, PradeError, Release, Schema, Un
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.release.payment import import_release
-from prade.release.release import read_manifest, sealed_text
+from prade.release.release import read_sealed, sealed_text
 from worlds.commands import call
 from worlds.people import PERSONS, TWO_ROWS
 from worlds.plans import ledger_for, plan_of
@@ -215,7 +215,7 @@ def redrawn(folder, like):
     """Put another draw of the same plan into a folder, with a manifest that fits it."""
     for name in ("measurements.parquet", "plan.toml"):
         shutil.copy(like / name, folder / name)
-    manifest = {**read_manifest(folder), "files": read_manifest(like)["files"]}
+    manifest = {**read_sealed(folder / "release.json"), "files": read_sealed(like / "release.json")["files"]}
     (folder / "release.json").write_text(sealed_text(manifest), encoding="utf-8")
     Release.load(folder)
 
@@ -239,7 +239,8 @@ def test_an_entry_of_another_plan_does_not_pay(ledger, out, another_draw):
     assert entry.head is not None
     shutil.copytree(another_draw, out / "r")
     claim = {"plan": entry.plan_hash, "entry": entry.id, "head": entry.head.to_dict()}
-    (out / "r" / "release.json").write_text(sealed_text({**read_manifest(out / "r"), **claim}), encoding="utf-8")
+    file = out / "r" / "release.json"
+    file.write_text(sealed_text({**read_sealed(file), **claim}), encoding="utf-8")
     said = refused(plan_for(1), out / "r", ledger)
     assert f"{ledger.path} did not pay for the noisy counts in {out / 'r'}" in said
 
@@ -247,11 +248,12 @@ def test_an_entry_of_another_plan_does_not_pay(ledger, out, another_draw):
 def test_another_draw_is_not_finished_for_the_one_that_was_committed(ledger, out, another_draw, monkeypatch):
     """The run was killed after its commit: the ledger knows which draw it paid for."""
 
-    def kill(*_):
-        raise Killed
+    def kill(step):
+        if step == "committed":
+            raise Killed
 
     with monkeypatch.context() as context:
-        context.setattr(run, "_extract", kill)
+        context.setattr(run, "_step", kill)
         with pytest.raises(Killed):
             measure(plan_for(1), PERSONS, out / "r", ledger)
     (staging,) = out.glob(".*.unfinished")
@@ -269,7 +271,7 @@ def test_another_runs_draw_is_not_finished_for_one_that_broke_off(ledger, out, t
         staging = sealed(plan_for(1), out / "r", payer, monkeypatch)
     else:
         staging = sealed(plan_for(1), out / "r", ledger, monkeypatch)
-        manifest = {**read_manifest(staging), "entry": 2}
+        manifest = {**read_sealed(staging / "release.json"), "entry": 2}
         (staging / "release.json").write_text(sealed_text(manifest), encoding="utf-8")
     ledger.start_drawing(ledger.reserve("people", plan_for(1).hash, Budget.pure(1), again=True).id)
     before = ledger.entries("people")

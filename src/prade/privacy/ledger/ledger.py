@@ -146,8 +146,8 @@ class Ledger:
         if cap is not None:
             self._prepare_file(dataset, unit, cap)
         with self._open("reserve", create=cap is not None) as records:
-            terms: dict[str, Any] = {"unit": unit, "cap": cap, "again": again, "folder": folder}
-            return self._reserve(records, dataset, plan_hash, cost, note, **terms)
+            recorded = self._payer(records, dataset, cost, unit, cap)
+            return self._reserve(records, recorded, plan_hash, cost, note, again, folder)
 
     def start_drawing(self, entry_id: int) -> Entry:
         """Record, durably before this returns, that noise is about to be drawn. Of two runs of an entry, one may."""
@@ -220,12 +220,24 @@ class Ledger:
             records.record(event, recorded.name)
             return records.entries[-1]
 
-    def check(self, dataset: str, plan_hash: str, cost: Budget, *, cap: Budget | None = None, **terms: Any) -> None:
+    def check(
+        self,
+        dataset: str,
+        plan_hash: str,
+        cost: Budget,
+        *,
+        unit: Unit | None = None,
+        cap: Budget | None = None,
+        again: bool = False,
+        folder: str | PathLike[str] | None = None,
+    ) -> None:
         """Raise the error that `reserve` would raise now with the same arguments; spend nothing."""
         new = cap is not None and not self.path.exists()
         if new and self.path != user_ledger() and not self.path.absolute().parent.is_dir():
             raise DataError(f"the folder of the ledger {self.path} does not exist; create it first")
-        self._reserve(Records() if new else self._records(), dataset, plan_hash, cost, cap=cap, **terms)
+        records = Records() if new else self._records()
+        recorded = self._payer(records, dataset, cost, unit, cap)
+        self._reserve(records, recorded, plan_hash, cost, "", again, folder)
 
     def knows(self, dataset: str) -> bool:
         """Whether the data set is recorded; False also if there is no ledger yet, an error for another spelling."""
@@ -301,13 +313,15 @@ class Ledger:
         """The data set of this name; an error that states the recorded name if only the spelling differs."""
         # The exact name first: version 0.9 took names that differ in punctuation only.
         recorded = records.datasets.get(name) or records.datasets.get(dataset_name(name))
-        for known in () if recorded is not None else records.datasets:
+        if recorded is not None:
+            return recorded
+        for known in records.datasets:
             if confusable(known, name):
                 raise PradeError(
                     f"{self.path} has a data set {known!r}, and {name!r} differs from it only in case, spaces, "
                     "punctuation or similar characters; use the recorded name, or for other people another one"
                 )
-        return recorded
+        return None
 
     def _find(self, records: Records, name: str) -> Dataset:
         if (recorded := self._look_up(records, name)) is None:
@@ -330,25 +344,26 @@ class Ledger:
         self._require_unit(recorded, unit)
         return recorded
 
-    def _reserve(
-        self,
-        records: Records,
-        dataset: str,
-        plan_hash: str,
-        cost: Budget,
-        note: str = "",
-        *,
-        unit: Unit | None = None,
-        cap: Budget | None = None,
-        again: bool = False,
-        folder: str | PathLike[str] | None = None,
-    ) -> Entry:
-        """Record a new entry, or that an earlier one is resumed; an error if this may not be spent."""
+    def _payer(self, records: Records, dataset: str, cost: Budget, unit: Unit | None, cap: Budget | None) -> Dataset:
+        """The data set that pays a cost, entered if there is a cap; an error if the unit or the kind differs."""
         _require_budget(cost, "cost")
         recorded = self._find(records, dataset) if cap is None else self._enter(records, dataset, unit, cap)
         if unit is not None:
             self._require_unit(recorded, unit)
         self._require_kind(recorded, cost, "cost")
+        return recorded
+
+    def _reserve(
+        self,
+        records: Records,
+        recorded: Dataset,
+        plan_hash: str,
+        cost: Budget,
+        note: str,
+        again: bool,
+        folder: str | PathLike[str] | None,
+    ) -> Entry:
+        """Record a new entry, or that an earlier one is resumed; an error if this may not be spent."""
         if cost == cost * 0:
             raise PradeError("the cost is zero, but every measurement costs something; give its cost")
         remaining, where = records.remaining[recorded.name], _whole(folder)
