@@ -7,7 +7,7 @@ shown, in groups of the last level that were kept back, if there are enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.execution import Execution
-from prade.data.declare.groups import RecurringGroups
+from prade.data.declare.groups import Grouping, RecurringGroups
 from prade.data.public.joint import Joint
 from prade.estimating.levels.cell_counts import interval, sum_variances
 from prade.estimating.levels.estimates import Estimates
@@ -45,8 +45,9 @@ class CloserLook:
     """
 
     def __init__(self, rehearsal: Rehearsal, levels: Sequence[Columns], seed: int = 0) -> None:
-        self.rehearsal, self.levels, self.seed = rehearsal, levels, seed
-        self.stand_ins, self.execution = rehearsal.stand_ins, Execution(rehearsal.threads)
+        self.rehearsal, self.seed, self.stand_ins = rehearsal, seed, rehearsal.stand_ins
+        self.execution = Execution(rehearsal.threads)
+        self.levels = [*levels[:-1], self.stand_ins[0].groups.names]
         self.schema = self.stand_ins[0].public.prior.schema
         self.parts = [Marginal.of(self.schema, [name]) for name in self.schema.coded]
         rows = [np.bincount(each.group, minlength=len(each.groups)) for each in self.stand_ins]
@@ -55,121 +56,125 @@ class CloserLook:
         pool = sorted(first if len(first) >= MOST_PLACES else fresh, key=lambda each: rows[each[0]][each[1]])
         ranks = np.unique(np.rint(np.linspace(0, len(pool) - 1, MOST_PLACES)).astype(int))
         self.places = [pool[rank] for rank in ranks]
-        public = [
+        public = (
             self._distances(k, each.public.prior, partial(self._baseline, k)) for k, each in enumerate(self.stand_ins)
-        ]
-        self.prior = self._means(public)
+        )
+        self.prior = self._means(list(public))
 
     def shown_places(self) -> list[dict[str, Any]]:
         """The name, the number of rows, the true shares and the public baseline's of each place, as plain values."""
         places = []
         for k, g in self.places:
-            chosen, truth = self.stand_ins[k], self.rehearsal.truth(k, g)
-            public = self._shares(chosen.public.prior.codes, self._baseline(k, -1)(g))
-            shares = {"truth": listed(self._shares(truth)), "public": listed(public)}
-            places.append({"label": self._label(k, g), "rows": int(np.sum(chosen.group == g)), **shares})
+            truth, public = self.rehearsal.truth(k, g), self.stand_ins[k].public.prior.codes
+            shares = {"truth": self._shares(truth), "public": self._shares(public, self._baseline(k, -1)(g))}
+            about = {"label": self._label(k, g), "rows": len(next(iter(truth.values())))}
+            places.append({**about, **{name: listed(each) for name, each in shares.items()}})
         return places
 
     def _label(self, stand_in: int, group: int) -> str:
-        groups, kind = self.stand_ins[stand_in].groups, self.rehearsal.kind
-        if kind == "no groups":
+        if self.rehearsal.kind == "no groups":
             return f"public rows drawn at random, group {group + 1}"
-        if not groups.names:
+        if not self.levels[-1]:
             return f"public group {stand_in + 1}, in place of the whole table"
-        label = groups.level(groups.names).labels(self.schema)[group]
-        return f"half of {label}" if kind == "recurring groups" else label
+        label = self._groups(stand_in, -1).labels(self.schema)[group]
+        return f"half of {label}" if self.rehearsal.kind == "recurring groups" else label
 
     def at(self, plan: Plan) -> dict[str, Any]:
         """What a plan makes of all stand-ins, as plain values.
 
-        `by_level` has levels above the last: the error to expect, how far it may be off two times in three, and that of
-        the public baseline. `pair_errors` are [columns, columns]. `tables` has, for each place, the shares of all
-        columns' cells: noisy ones (None where nothing is measured), those of the estimate with their standard
-        deviations and 95 % intervals, and those of synthetic rows.
+        `by_level` has the error to expect, how far it may be off two times in three, and that of the public baseline.
+        `tables` has, for each place, the shares of all columns' cells: noisy ones (None where nothing is measured),
+        estimates with their standard deviations and 95 % intervals, and synthetic rows. `risk` says how many groups
+        will have a number of rows that is far off, `too_small` how many stand-in groups have fewer rows in an average
+        measured cell than the standard deviation of its noise.
         """
-        distances, tables = [], dict[int, dict[str, Any]]()
+        distances, tables = [], dict[tuple[int, int], dict[str, Any]]()
         for k, chosen in enumerate(self.stand_ins):
             release, settings = self.rehearsal.release(plan, k, self.seed), plan.settings
             estimates = Estimates.of(release, chosen.public, settings, cells=chosen.cells, execution=self.execution)
             distances.append(self._distances(k, estimates.public.prior, partial(self._estimated, k, estimates)))
-            tables |= self._tables(estimates, k)
-        levels = []
-        for level, (by, prior) in enumerate(zip(self.levels[:-1], self.prior["above"], strict=True)):
-            groups = len(plan.groups.level(by))
-            error, spread = expected_in_another([each[level].mean(axis=1)[None] for each in distances], groups)
-            rounded = {"error": round(error, 6), "spread": round(spread, 6), "prior": round(prior, 6)}
-            levels.append({"level": "+".join(by), **rounded})
-        means = self._means(distances)
-        errors = {"column_errors": means["columns"], "pair_errors": means["pairs"]}
-        return {"by_level": levels, **errors, "tables": [tables[number] for number in range(len(self.places))]}
+            if shown := [place for place in self.places if place[0] == k]:
+                tables |= zip(shown, self._tables(k, estimates, [group for _, group in shown]), strict=True)
+        means, expected = self._means(distances), plan.expected
+        assert expected is not None
+        by_level = []
+        for level, prior in enumerate(self.prior["above"]):
+            errors, by = [each[level].mean(axis=1)[None] for each in distances], self.levels[level]
+            by_level.append(("+".join(by), *expected_in_another(errors, len(plan.groups.level(by))), prior))
+        by_level.append((plan.levels[-1].name, expected.error, expected.error_spread, expected.prior))
+        measured = [each for each in plan.questions if each.level == len(plan.levels) - 1 and not each.is_total]
+        rows = np.concatenate([each.rows for each in self.stand_ins])
+        noise = sum(each.cells * each.variance**0.5 for each in measured)
+        too_small, of = int(np.sum(rows * sum(len(each.parts) for each in measured) < noise)), len(plan.groupings[-1])
+        risk = float(round(self.rehearsal.rehearsed_risk(plan) * of, 2))
+        keys = "level", "error", "spread", "prior"
+        return {
+            "by_level": [
+                dict(zip(keys, (name, *(round(x, 6) for x in rest)), strict=True)) for name, *rest in by_level
+            ],
+            "column_errors": means["columns"],
+            "pair_errors": means["pairs"],
+            "tables": [tables[place] for place in self.places],
+            "risk": {"groups": risk, "of": of, "bias": self.rehearsal.bias},
+            "too_small": {"groups": too_small, "of": len(rows)},
+        }
 
-    def _tables(self, estimates: Estimates, stand_in: int) -> dict[int, dict[str, Any]]:
-        mine = {number: group for number, (k, group) in enumerate(self.places) if k == stand_in}
-        if not mine:
-            return {}
+    def _tables(self, stand_in: int, estimates: Estimates, groups: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """The shares in some groups of the last level."""
         each, answers, codes = np.arange(len(estimates.totals)), estimates.answers[-1], estimates.public.prior.codes
         cells = [(part.cells(self.schema, codes), part.n_cells) for part in self.parts]
         sd = np.sqrt(sum_variances(estimates, cells, each, len(each)))
         sd /= np.maximum(estimates.totals, FEWEST_ROWS)[:, None]
-        chosen = estimates.with_totals(np.where(np.isin(each, list(mine.values())), estimates.totals, 0.0))
-        drawn, group = sample_groups(chosen, self.seed, execution=self.execution)
-        tables = {}
-        for number, place in mine.items():
-            noisy = [
-                answers.counts[answers.parts.index(part)][place] / max(answers.totals[place], 1.0)
-                if part in answers.parts
-                else np.full(part.n_cells, np.nan)
-                for part in self.parts
-            ]
-            shares = self._shares(codes, self._estimated(stand_in, estimates, -1)(place))
-            low, high = interval(shares, sd[place], 0.0, 1.0)
-            synthetic = self._shares({name: code[group == place] for name, code in drawn.codes.items()})
-            series = {"noisy": np.concatenate(noisy), "estimate": shares, "sd": sd[place], "low": low, "high": high}
-            tables[number] = {name: listed(values) for name, values in (series | {"synthetic": synthetic}).items()}
-        return tables
+        chosen = estimates.with_totals(np.where(np.isin(each, groups), estimates.totals, 0.0))
+        drawn, group_of = sample_groups(chosen, self.seed, execution=self.execution)
+        counts = dict(zip(answers.parts, answers.counts, strict=True))
+        for group in groups:
+            rows = max(answers.totals[group], 1.0)
+            noisy = [counts[each][group] / rows if each in counts else [np.nan] * each.n_cells for each in self.parts]
+            shares = self._shares(codes, self._estimated(stand_in, estimates, -1)(group))
+            low, high = interval(shares, sd[group], 0.0, 1.0)
+            synthetic = self._shares({name: code[group_of == group] for name, code in drawn.codes.items()})
+            series = {"noisy": np.concatenate(noisy), "estimate": shares, "sd": sd[group], "low": low, "high": high}
+            yield {name: listed(values) for name, values in (series | {"synthetic": synthetic}).items()}
 
     # ---------------------------------------------------------------- tables and distances
 
-    def _parents(self, stand_in: int, level: int) -> Ints:
+    def _groups(self, stand_in: int, level: int) -> Grouping:
+        return self.stand_ins[stand_in].groups.level(self.levels[level])
+
+    def _within(self, stand_in: int, level: int) -> Ints:
         """The group of a level that each group of the last level is in."""
-        groups = self.stand_ins[stand_in].groups
-        last = groups.level(groups.names)
-        return np.arange(len(last)) if level == -1 else last.above(groups.level(self.levels[level]))
+        return self._groups(stand_in, -1).above(self._groups(stand_in, level))
 
     def _baseline(self, stand_in: int, level: int) -> Callable[[int], Floats]:
-        chosen = self.stand_ins[stand_in]
-        if level == -1:
-            return PublicBaseline(chosen.public, chosen.recurring).weights
-        groups = RecurringGroups.of(chosen.public.groups, chosen.groups.level(self.levels[level]))
-        return PublicBaseline(chosen.public, groups).weights
+        public = self.stand_ins[stand_in].public
+        return PublicBaseline(public, RecurringGroups.of(public.groups, self._groups(stand_in, level))).weights
 
     def _estimated(self, stand_in: int, estimates: Estimates, level: int) -> Callable[[int], Floats]:
-        if level == -1:
-            return lambda group: estimates.support.spread(estimates.weights(len(estimates.levels) - 1, group))
-        parents = self._parents(stand_in, level)
-        sums = np.zeros((min(int(parents.max()) + 1, MOST_ABOVE), len(estimates.support)))
-        weights = estimates.map(lambda _, weights: weights, self.rehearsal.threads)
-        for parent, total, weight in zip(parents, estimates.totals, weights, strict=True):
-            if parent < len(sums):
-                sums[parent] += total * weight
-        return lambda group: estimates.support.spread(sums[group])
+        within, last = self._within(stand_in, level), len(estimates.levels) - 1
+        rows = np.ones(len(within)) if level == -1 else estimates.totals
+
+        def weights(group: int) -> Floats:
+            mine = np.flatnonzero(within == group).tolist()
+            return estimates.support.spread(
+                np.asarray(sum(rows[each] * estimates.weights(last, each) for each in mine))
+            )
+
+        return weights
 
     def _distances(self, stand_in: int, prior: Joint, weights_of: WeightsOf) -> list[Floats]:
         """Distances between true rows and weighted rows: of each level [groups, pairs], of the last also of columns."""
-        chosen, distances, names = self.stand_ins[stand_in], [], self.schema.coded
+        chosen, names, distances = self.stand_ins[stand_in], self.schema.coded, []
         for level in (*range(len(self.levels) - 1), -1):
-            parents = self._parents(stand_in, level)
-            groups, kinds = range(min(int(parents.max()) + 1, MOST_ABOVE)), self.rehearsal.pairs
+            groups, kinds = range(min(len(self._groups(stand_in, level)), MOST_ABOVE)), self.rehearsal.pairs
             if level == -1:
                 groups = self.rehearsal.groups_of(stand_in, fresh=True)[:MOST_LOOKED_AT]
-                kinds = [*((name, name) for name in names), *combinations(names, 2)]
-            weights, found = weights_of(level), []
+                kinds = [*zip(names, names, strict=True), *combinations(names, 2)]
+            weights, group_of_row, of_groups = weights_of(level), self._within(stand_in, level)[chosen.group], []
             for group in groups:
-                rows = np.flatnonzero(parents[chosen.group] == group)
-                truth = {name: code[rows] for name, code in chosen.codes.items()}
-                threads = self.rehearsal.threads
-                found.append(distances_of(truth, prior, kinds, weights(group), threads=threads))
-            distances.append(np.array(found) * chosen.shrink)
+                truth = {name: code[group_of_row == group] for name, code in chosen.codes.items()}
+                of_groups.append(distances_of(truth, prior, kinds, weights(group), threads=self.rehearsal.threads))
+            distances.append(np.array(of_groups) * chosen.shrink)
         return distances
 
     def _means(self, distances: Sequence[list[Floats]]) -> dict[str, Any]:

@@ -20,8 +20,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from prade.core.errors import PradeError, many
 from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
@@ -34,7 +32,6 @@ from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import laws_within
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort, work_of
-from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.stand_ins import WORDS
 from prade.tuning.tune import Tuned, Tuner, limits_of
@@ -81,8 +78,7 @@ def explore(
     files = table.hashed_files
     tuned = _tuned(tuner, in_order, whole)
     signed = [replace(each, plan=each.plan.with_public(files)) for each in tuned]
-    looks = [{**closer.at(each.plan), **_at_risk(tuner.rehearsal, each.plan)} for each in tuned]
-    return Exploration(task, signed, closer, looks, files, len(rows))
+    return Exploration(task, signed, closer, [closer.at(each.plan) for each in tuned], files, len(rows))
 
 
 def budgets_of(task: Task, budgets: Sequence[Budget | Number]) -> list[Budget]:
@@ -236,7 +232,6 @@ class Exploration:
         plan, expected = tuned.plan, asdict(tuned.expected)
         path = plan_file(output, plan.budget)
         del expected["advice"]
-        last = {"error": expected["error"], "spread": expected["error_spread"], "prior": expected["prior"]}
         return {
             "epsilon": readable(plan.budget.amounts[0]),
             "amount": float(plan.budget.amounts[0]),
@@ -246,7 +241,6 @@ class Exploration:
             "worthwhile": tuned.worthwhile,
             "expected": {**expected, "gain": round(expected["prior"] - expected["error"], 6)},
             **look,
-            "by_level": [*look["by_level"], {"level": plan.levels[-1].name, **last}],
             "measured": [
                 {
                     "level": plan.levels[question.level].name,
@@ -260,30 +254,13 @@ class Exploration:
             "not_measured": columns_left_out(plan),
             "file": path.name,
             "plan": plan.text_at(path),
-            "command": f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{_in_name(plan.budget)}"
-            + (" --yes-weak-protection" if weakness(plan.budget) else ""),
+            "command": _command(path, plan),
         }
 
 
 def _tables(plan: Plan) -> int:
     """How many tables are measured; numbers of rows are none."""
     return sum(len(question.parts) for question in plan.questions if not question.is_total)
-
-
-def _at_risk(rehearsal: Rehearsal, plan: Plan) -> dict[str, dict[str, Any]]:
-    """How many groups will have a number of rows that is far off, and how many stand-in groups are too small.
-
-    Too small: fewer rows in an average measured cell than the standard deviation of its noise.
-    """
-    risk = float(round(rehearsal.rehearsed_risk(plan) * len(plan.groupings[-1]), 2))
-    measured = [each for each in plan.questions if each.level == len(plan.levels) - 1 and not each.is_total]
-    rows = np.concatenate([each.rows for each in rehearsal.stand_ins])
-    noise = sum(each.cells * each.variance**0.5 for each in measured)
-    too_small = int(np.sum(rows * sum(len(each.parts) for each in measured) < noise))
-    return {
-        "risk": {"groups": risk, "of": len(plan.groupings[-1]), "bias": rehearsal.bias},
-        "too_small": {"groups": too_small, "of": len(rows)},
-    }
 
 
 def plan_file(output: str | PathLike[str], budget: Budget) -> Path:
@@ -299,3 +276,15 @@ def plan_file(output: str | PathLike[str], budget: Budget) -> Path:
 def _in_name(budget: Budget) -> str:
     short = readable(budget.amounts[0])
     return (short if not short.startswith("about") else str(budget.amounts[0])).replace("/", "_")
+
+
+def _command(path: Path, plan: Plan) -> str:
+    """The commands that come next; PRIVATE stands for the private table, CAP for what its custodian allows in all."""
+    unit, cap = plan.unit, {"pure": "--cap CAP", "approx": "--cap CAP --delta DELTA", "zcdp": "--rho CAP"}
+    opened = f"prade ledger open {shlex.quote(plan.dataset)} {cap[plan.budget.kind]}"
+    opened += f" --max-rows-per-person {unit.max_rows}"
+    opened += f" --person-id {shlex.quote(unit.person_id)}" if unit.person_id else ""
+    opened += f" --max-rows-per-group {unit.per_group}" if unit.per_group else ""
+    opened += f" --neighbours {unit.neighbours}" if unit.neighbours != "add-remove" else ""
+    measured = f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{_in_name(plan.budget)}"
+    return f"{opened}  # once for a data set\n{measured}" + (" --yes-weak-protection" if weakness(plan.budget) else "")

@@ -83,6 +83,10 @@ def test_a_weak_budget_is_remarked_on_and_its_command_says_so(files, tmp_path):
     first, second = json.loads(done.stdout)["budgets"]
     assert "--yes-weak-protection" in second["command"]
     assert "--yes-weak-protection" not in first["command"]
+    entered, measured = first["command"].splitlines()  # a data set must be in the ledger before it is measured
+    assert entered.startswith("prade ledger open ")
+    assert "--cap CAP --max-rows-per-person" in entered
+    assert measured == f"prade measure {tmp_path / 'plan-1.toml'} PRIVATE -o release-1"
 
 
 @pytest.fixture
