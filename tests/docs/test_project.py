@@ -27,18 +27,14 @@ def test_the_version_stands_in_one_place_and_others_agree():
 
 def test_the_recipe_for_conda_requires_what_the_package_requires():
     listed = text("conda/meta.yaml").split("  run:\n", 1)[1].split("\n\n", 1)[0]
-    conda = {line.strip(" -").replace(" ", "") for line in listed.splitlines()} - {
-        "python" + PROJECT["requires-python"]
-    }
-    assert conda == set(PROJECT["dependencies"])
+    conda = {line.strip(" -").replace(" ", "") for line in listed.splitlines()}
+    assert conda == {"python" + PROJECT["requires-python"], *PROJECT["dependencies"]}
 
 
 def test_every_declared_python_is_checked_on_every_push():
     declared = [each.rsplit(" ", 1)[1] for each in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", each)]
-    assert (
-        re.findall(r'"(3\.\d+)"', text(".github/workflows/check.yml").split("matrix:")[1].split("steps:")[0])
-        == declared
-    )
+    matrix = text(".github/workflows/check.yml").split("matrix:")[1].split("steps:")[0]
+    assert re.findall(r'"(3\.\d+)"', matrix) == declared
 
 
 def test_users_install_what_the_package_requires_and_nothing_for_development():

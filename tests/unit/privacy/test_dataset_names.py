@@ -33,13 +33,13 @@ def test_plans_and_ledgers_use_one_normal_form(ledger, name):
     assert [dataset.name for dataset in ledger.datasets()] == ["copco 1"]
 
 
+UNSEEN = "\u200b\u200d\ufeff\u00ad\u202e\u2060\x07\n\t\u2028\u180e\ue000\ud800\u1680"
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            f"copco{unseen} 1"
-            for unseen in "\u200b\u200d\ufeff\u00ad\u202e\u2060\x07\n\t\u2028\u180e\ue000\ud800\u1680"
-        ),
+        *(f"copco{each} 1" for each in UNSEEN),
         *("", " ", "-", "...", "_ _", "€", "🐘", "\u0301"),
     ],
 )

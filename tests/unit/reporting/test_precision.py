@@ -31,13 +31,6 @@ def test_groups_that_may_have_no_rows_have_no_expected_error():
     assert of_totals([0.0], [0.0]).error(0) is None
 
 
-def test_expected_errors_are_at_most_two():
-    found = precision([100.0, 100.0], [0.0, 0.0], [[0.5] * 5, [0.1] * 5], [[0.2] * 5] * 2)
-    many = precision([100.0], [0.0], [[0.5, 0.5, 2.0, 2.0, 2.0]], [[0.2] * 5])
-    assert found.errors[1] == pytest.approx([0.2 * math.sqrt(2 / math.pi), 0.3 * math.sqrt(2 / math.pi)])
-    assert many.errors[0] == pytest.approx([math.sqrt(2 / math.pi), 2.0])
-
-
 def test_a_columns_reach_is_that_of_its_common_values():
     """Shares of 0.5 with a deviation of 0.01 reach z * 0.01 / 0.5; the value of 4 % of the rows does not count."""
     found = of_totals([1000.0], [0.0])

@@ -83,24 +83,6 @@ def facts(estimates, drawn):
     return facts_of(estimates, *drawn)
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_tables_of_all_groups_are_those_that_are_answered(release, kept):
-    """From kept weights in one pass, or worked out: of measured parts, and of others too."""
-    estimates = kept_estimates(release)
-    estimates.weights_when_asked = estimates.weights_when_asked if kept else None
-    parts = [Marginal.of(SCHEMA, columns) for columns in (["AGE"], ["WORK", "AGE"], ["SEX", "WORK"])]
-    for asked in (parts[:2], parts):
-        shares, together = estimates.tables(asked, estimates.totals)
-        at = 0
-        for part in asked:
-            mine = shares[:, at : at + part.n_cells]
-            table = estimates.marginal(part.columns, ["STATE", "PLACE"])["share"].to_numpy()
-            np.testing.assert_allclose(mine.ravel(), table, atol=1e-7)
-            whole = np.bincount(part.cells(SCHEMA, estimates.public.prior.codes), together, part.n_cells)
-            np.testing.assert_allclose(whole, estimates.marginal(part.columns)["share"].to_numpy(), atol=1e-7)
-            at += part.n_cells
-
-
 def test_shares_and_their_intervals_are_those_that_are_answered(facts, estimates):
     """At every level answers are sums over the last level's groups."""
     data = data_of(estimates, facts)
@@ -137,18 +119,12 @@ def test_expected_errors_and_widths_by_hand(facts, estimates):
         assert column["width"] == pytest.approx(width, rel=0.1)
 
 
-def prior_weights(estimates):
-    """The weights of the public rows in every group's prior, by level."""
-    public = estimates.public
-    return [public.observed_weights * factors[:, public.group] for factors in public_factors(estimates)]
-
-
 def test_priors_are_those_of_the_estimates(estimates):
     """One by one, level by level, as `GroupPriors` makes them: with public rows of their own or without."""
-    above = [estimates.public.prior.weights]
-    for priors, found in zip(estimates.priors, prior_weights(estimates), strict=True):
+    public, above = estimates.public, [estimates.public.prior.weights]
+    for priors, factors in zip(estimates.priors, public_factors(estimates), strict=True):
         mine = [priors.weights(g, above[int(priors.parent_of[g])]) for g in range(len(priors.parent_of))]
-        np.testing.assert_allclose(found, mine, rtol=1e-12)
+        np.testing.assert_allclose(public.observed_weights * factors[:, public.group], mine, rtol=1e-12)
         above = mine
     assert estimates.priors[-1].recurs.tolist() == [True, True, False]
 
