@@ -1,10 +1,5 @@
 """Drivers: code that runs in an interpreter of its own, because processes are forked and killed there."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from worlds.processes import driven
@@ -14,13 +9,13 @@ import os, random, resource, shutil, signal, sys, tempfile, time
 from pathlib import Path
 from prade import Ledger, Release
 from prade.measuring.run import measure
-from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
+from worlds.plans import IN_TOWNS, TOWN_PLAN, town_plan
 from worlds.processes import *
 from worlds.drivers import *
 """
 
 
 @pytest.fixture
-def drive(tmp_path: Path) -> Callable[..., list[int]]:
+def drive(tmp_path):
     """Run a driver, with all of `worlds/drivers.py`; the numbers it prints."""
     return lambda code: driven(PRELUDE + code, tmp_path)

@@ -5,13 +5,8 @@ A plan may come from outside. Whatever it asks, whether a run succeeds must not 
 for, and the ledger shows it.
 """
 
-from __future__ import annotations
-
 import datetime
 import itertools
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import polars as pl
@@ -31,7 +26,7 @@ DAY = datetime.date
 CAP = Budget.pure(3)
 
 
-def tried(plan: Plan, private: Any, folder: Path, ledger: Ledger) -> str:
+def tried(plan, private, folder, ledger):
     """What a run says, without the names of its folder; all of it, notes included."""
     try:
         measure(plan, private, folder, ledger)
@@ -53,7 +48,7 @@ BIRTHS = {"p17": DAY(1961, 5, 4), "p18": DAY(1990, 1, 1), "p19": None}
     ],
     ids=["early edge", "late limit", "late edge"],
 )
-def test_dates_beyond_nanoseconds_may_be_in_a_schema(declared: Any, expected: Any, tmp_path: Path) -> None:
+def test_dates_beyond_nanoseconds_may_be_in_a_schema(declared, expected, tmp_path):
     """Dates as DuckDB makes them of a pandas frame: as TIMESTAMP_NS, which ends in 1677 and 2262."""
     frame = pd.DataFrame({"PERSON": list(BIRTHS), "BORN": pd.to_datetime(pd.Series(list(BIRTHS.values())))})
     kind = "ALTER TABLE people ALTER BORN TYPE TIMESTAMP_NS"
@@ -64,7 +59,7 @@ def test_dates_beyond_nanoseconds_may_be_in_a_schema(declared: Any, expected: An
 
 @pytest.mark.parametrize(("cell", "kind"), [(10**38, "HUGEINT"), (-(10**38), "HUGEINT"), (2**128 - 1, "UHUGEINT")])
 @pytest.mark.parametrize("rows", [0, 1])
-def test_numbers_beyond_decimals_are_cells_of_duckdb(cell: int, kind: str, rows: int, tmp_path: Path) -> None:
+def test_numbers_beyond_decimals_are_cells_of_duckdb(cell, kind, rows, tmp_path):
     made = f"CREATE TABLE people AS SELECT CAST('{cell}' AS {kind}) AS x FROM range({rows})"
     private = duckdb_file(tmp_path / "rows.duckdb", made)
     texts = Column("x", "categorical", values=("1", "2"), missing=True)
@@ -74,7 +69,7 @@ def test_numbers_beyond_decimals_are_cells_of_duckdb(cell: int, kind: str, rows:
 
 
 @pytest.mark.parametrize(("unit", "raw"), [("s", 2**45), ("s", -(2**45)), ("ms", 2**60), ("ms", -(2**60))])
-def test_times_beyond_microseconds_are_cells_of_duckdb(unit: str, raw: int, tmp_path: Path) -> None:
+def test_times_beyond_microseconds_are_cells_of_duckdb(unit, raw, tmp_path):
     column = Column("x", "numeric", edges=(DAY(2000, 1, 1),), max=DAY(9999, 12, 31))
     private = duckdb_file(tmp_path / "rows.duckdb", people=pa.table({"x": pa.array([raw], pa.timestamp(unit))}))
     assert counted(private, column).tolist() == [[1, 0] if raw < 0 else [0, 1]]
@@ -82,7 +77,7 @@ def test_times_beyond_microseconds_are_cells_of_duckdb(unit: str, raw: int, tmp_
 
 IDS = [10**17 + number for number in range(1000)]
 AGES = [number % 90 for number in range(1000)]
-FRAMES: dict[str, Callable[[Path], Any]] = {
+FRAMES = {
     "pandas": lambda folder: pd.DataFrame({"AGE": AGES, "ID": pd.Series(IDS, dtype="Int64")}),
     "objects": lambda folder: pd.DataFrame({"AGE": AGES, "ID": pd.Series(IDS, dtype=object)}),
     "polars": lambda folder: pl.DataFrame({"AGE": AGES, "ID": IDS}).with_columns(pl.col("ID").cast(pl.Int128)),
@@ -93,19 +88,19 @@ FRAMES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def written(place: Path) -> Path:
+def written(place):
     pd.DataFrame({"AGE": AGES, "ID": IDS}).to_csv(place, index=False)
     return place
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_each_id_is_a_person(kind: str, tmp_path: Path) -> None:
+def test_each_id_is_a_person(kind, tmp_path):
     """A thousand ids are a thousand persons, also where a type is none of Arrow's."""
     ages = Column("AGE", "numeric", edges=(18, 65))
     assert counted(FRAMES[kind](tmp_path), ages, None, Unit(1, person_id="ID")).sum() == 1000
 
 
-def test_an_ibis_table_is_refused_by_name() -> None:
+def test_an_ibis_table_is_refused_by_name():
     """One of the polars backend was in memory, and was taken."""
     table = type("Table", (), {"__module__": "ibis.expr.types.relations", "columns": ("AGE",)})()
     with pytest.raises(DataError, match=r"(?i)ibis.*parquet"):
@@ -115,7 +110,7 @@ def test_an_ibis_table_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     "address", ["mysql://me:hush@host/db/people", "bigquery://project/set/people", "file:///x/people"]
 )
-def test_other_databases_are_refused_by_name(address: str) -> None:
+def test_other_databases_are_refused_by_name(address):
     with pytest.raises(DataError, match=address.partition(":")[0]) as refused:
         open_source(address)
     assert "hush" not in str(refused.value)
@@ -124,7 +119,7 @@ def test_other_databases_are_refused_by_name(address: str) -> None:
 LONG = 1000  # bytes of a line that count, in these tests
 
 
-def batches(place: Path, text: bytes, block: int) -> list[tuple[Any, ...]]:
+def batches(place, text, block):
     """The records of a file whose lines may have few bytes, in any order: of each the first and the third cell."""
     place.write_bytes(b"a,b,c\n" + text)
     found = []
@@ -144,10 +139,10 @@ LONG_LINES = [
 
 
 @pytest.mark.parametrize("block", [64, 997, 1000, 1001, 4096])
-def test_a_record_that_is_too_long_changes_no_other(block: int, tmp_path: Path) -> None:
+def test_a_record_that_is_too_long_changes_no_other(block, tmp_path):
     """Which bytes of it count does not depend on the records before and after it, wherever they are cut into blocks."""
 
-    def read(*lines: bytes) -> list[tuple[Any, ...]]:
+    def read(*lines):
         return batches(tmp_path / "rows.csv", b"\n".join([*lines, b""]), block)
 
     short = [b"1,2,3", b'4,"5",6', b"7,8"]
@@ -158,7 +153,7 @@ def test_a_record_that_is_too_long_changes_no_other(block: int, tmp_path: Path) 
         assert read(*lines) == sorted(itertools.chain(*(alone[line] for line in lines)), key=str)
 
 
-def test_different_bytes_are_different_texts() -> None:
+def test_different_bytes_are_different_texts():
     assert text_of_bytes(b"\xff\x5c\x78\x66\x66") != text_of_bytes(b"\x5c\x78\x66\x66\xff")
     letters = [b"\xff", b"\\", b"x", b"f", b"\xef", b"\xbf", b"\xbd", b"e", b"\xef\xbf\xbd"]
     every = {b"".join(each) for size in range(5) for each in itertools.product(letters, repeat=size)}
@@ -168,27 +163,27 @@ def test_different_bytes_are_different_texts() -> None:
 SECRET = "hush-4711"
 
 
-def probe(number: int) -> Plan:
+def probe(number):
     """A plan, another one for each number."""
     schema = Schema([Column("X", "numeric", edges=(10 + number,))])
     return Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
 
 
 @pytest.fixture
-def broken(tmp_path: Path) -> str:
+def broken(tmp_path):
     """A view of the custodian's that fails on a cell: a bug that is still there, for all that a plan knows."""
     view = "CREATE VIEW people AS SELECT CAST(cell AS BIGINT) AS X FROM raw"
     return duckdb_file(tmp_path / "broken.duckdb", view, raw={"cell": ["1", SECRET]})
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path):
     made = Ledger(tmp_path / "budget.ledger")
     made.open_dataset("people", Unit(1), CAP)
     return made
 
 
-def test_a_plan_from_outside_cannot_probe_for_free(broken: str, ledger: Ledger, tmp_path: Path) -> None:
+def test_a_plan_from_outside_cannot_probe_for_free(broken, ledger, tmp_path):
     """As many questions as the cap allows, each on the record; then the ledger refuses before a row is read."""
     for number in range(3):
         said = tried(probe(number), broken, tmp_path / f"release-{number}", ledger)
@@ -204,14 +199,14 @@ def test_a_plan_from_outside_cannot_probe_for_free(broken: str, ledger: Ledger, 
     assert len(ledger.entries("people")) == 3
 
 
-def with_public(folder: Path, version: int) -> Plan:
+def with_public(folder, version):
     """A plan with a public file and its hash."""
     (folder / "public.csv").write_text("X\n1\n")
     files = PublicFiles.at([folder / "public.csv"]).hashed()
     return probe(0).changed(public=files, version=version)
 
 
-def test_a_plan_whose_hash_leaves_out_its_public_files_is_not_measured(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_plan_whose_hash_leaves_out_its_public_files_is_not_measured(tmp_path, ledger):
     """Else plans with other public files would share one payment. Files of version 0.9 are of this kind."""
     rows = pa.table({"X": [1, 70]})
     with pytest.raises(DataError, match="the plan's hash leaves out its public files"):
@@ -221,7 +216,7 @@ def test_a_plan_whose_hash_leaves_out_its_public_files_is_not_measured(tmp_path:
 
 
 @pytest.mark.parametrize("manifest", ["{}", '{"plan": "another"}', "[]", "not JSON"])
-def test_a_manifest_of_another_plan_does_not_widen_the_folder(manifest: str, tmp_path: Path) -> None:
+def test_a_manifest_of_another_plan_does_not_widen_the_folder(manifest, tmp_path):
     """Only the release of this very plan may use files beside its own folder."""
     plan, folder = with_public(tmp_path, 2), tmp_path / "inside"
     folder.mkdir()

@@ -3,13 +3,9 @@
 The work is done by a process of its own with a limit on its time: a pipe that is waited for would hang it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +13,7 @@ import pytest
 from prade import DataError
 from prade.core.files import MARK, locked, remove_locked
 from prade.measuring.run import measure
-from worlds.people import IN_TOWNS, TOWN_PLAN
+from worlds.plans import IN_TOWNS, TOWN_PLAN
 from worlds.processes import started
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there nothing is held, and nothing swept")
@@ -39,7 +35,7 @@ with spill_folder() as own:
 
 MEASURE = """
 from prade import Ledger, PradeError, measure
-from worlds.people import IN_TOWNS, TOWN_PLAN
+from worlds.plans import IN_TOWNS, TOWN_PLAN
 
 try:
     Ledger("piped.ledger").open_dataset("people", TOWN_PLAN.unit, TOWN_PLAN.budget)
@@ -49,11 +45,11 @@ measure(TOWN_PLAN, IN_TOWNS, "release", "ledger", cap=TOWN_PLAN.budget)
 """
 
 
-def process(folder: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
+def process(folder, code, *arguments):
     return started(code, *arguments, folder=folder, TMPDIR=str(folder))
 
 
-def run(code: str, folder: Path) -> str:
+def run(code, folder):
     with process(folder, code) as working:
         try:
             said, _ = working.communicate(timeout=SECONDS)
@@ -64,7 +60,7 @@ def run(code: str, folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def killed(tmp_path_factory):
     """The spill folder of a run that was killed."""
     folder = tmp_path_factory.mktemp("temporary")
     working = process(folder, SPILL, "wait")
@@ -76,19 +72,19 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def dead(killed: Path, tmp_path: Path) -> Path:
+def dead(killed, tmp_path):
     """A copy of it, in the temporary folder of a test."""
     return Path(shutil.copytree(killed, tmp_path / "prade-spill-dead"))
 
 
-def marked(killed: Path, place: Path) -> Path:
+def marked(killed, place):
     """A copy of the killed run's folder, and its mark, which is gone."""
     shutil.copytree(killed, place)
     (place / ".prade-spill").unlink()
     return place / ".prade-spill"
 
 
-FOREIGN: dict[str, Callable[[Path, Path], object]] = {  # called like a spill folder, and not ours, or not for sure
+FOREIGN = {  # called like a spill folder, and not ours, or not for sure
     "pipe": lambda killed, place: os.mkfifo(place),
     "file": lambda killed, place: place.write_text("notes"),
     "folder": lambda killed, place: (place.mkdir(mode=0o700), (place / "notes").write_text("notes")),
@@ -102,11 +98,11 @@ FOREIGN: dict[str, Callable[[Path, Path], object]] = {  # called like a spill fo
 }
 
 
-def seen(folder: Path) -> list[tuple[str, int, int]]:
+def seen(folder):
     return sorted((str(path), path.lstat().st_mode, path.lstat().st_ino) for path in folder.rglob("*"))
 
 
-def test_what_is_not_ours_is_neither_waited_for_nor_removed(killed: Path, tmp_path: Path) -> None:
+def test_what_is_not_ours_is_neither_waited_for_nor_removed(killed, tmp_path):
     for name, make in FOREIGN.items():
         make(killed, tmp_path / f"prade-spill-{name}")
     before = seen(tmp_path)
@@ -117,13 +113,13 @@ def test_what_is_not_ours_is_neither_waited_for_nor_removed(killed: Path, tmp_pa
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a folder away")
 @pytest.mark.parametrize("whose", ["folder", "mark"])
-def test_another_users_folder_is_left_alone(whose: str, dead: Path, tmp_path: Path) -> None:
+def test_another_users_folder_is_left_alone(whose, dead, tmp_path):
     os.chown(dead if whose == "folder" else dead / ".prade-spill", 12345, -1)
     run(SPILL, tmp_path)
     assert (dead / "rows.tmp").exists()
 
 
-def test_a_dead_runs_folder_is_removed_and_a_living_ones_is_not(dead: Path, tmp_path: Path) -> None:
+def test_a_dead_runs_folder_is_removed_and_a_living_ones_is_not(dead, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "notes").write_text("notes")
@@ -139,7 +135,7 @@ def test_a_dead_runs_folder_is_removed_and_a_living_ones_is_not(dead: Path, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["outside"]
 
 
-def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead, tmp_path):
     """The name is given to a link after the folder was looked at: what is behind the link stays."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -154,10 +150,10 @@ def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_pat
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_the_mark_goes_last(dead: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mark_goes_last(dead, tmp_path, monkeypatch):
     """A removal that breaks off leaves a folder that the next run removes."""
 
-    def broken(*arguments: object, **named: object) -> None:
+    def broken(*arguments, **named):
         raise OSError("the disk is gone")
 
     with monkeypatch.context() as failing, locked(dead) as handle:
@@ -170,7 +166,7 @@ def test_the_mark_goes_last(dead: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert not dead.exists()
 
 
-def folder(place: Path, **texts: str) -> Path:
+def folder(place, **texts):
     """A folder with these files."""
     place.mkdir()
     for name, text in texts.items():
@@ -178,11 +174,11 @@ def folder(place: Path, **texts: str) -> Path:
     return place
 
 
-def link(place: Path, **texts: str) -> None:
+def link(place, **texts):
     place.symlink_to(folder(place.with_name(f"aside{place.name}"), **texts))
 
 
-MAKE: list[Callable[[Path], object]] = [
+MAKE = [
     os.mkfifo,
     lambda place: link(place, plan_toml="mine"),  # as a run leaves it that was about to seal
     lambda place: link(place, release_json="{}"),  # of another program, which has a file of that name
@@ -191,7 +187,7 @@ MAKE: list[Callable[[Path], object]] = [
 ]
 
 
-def test_a_link_to_a_damaged_release_stops_the_run_and_is_left_alone(tmp_path: Path) -> None:
+def test_a_link_to_a_damaged_release_stops_the_run_and_is_left_alone(tmp_path):
     """It may be of the same data set, and not on the ledger's record: whoever knows it has to move it away."""
     link(tmp_path / f".release.{0:016x}.unfinished", plan_toml="mine", release_json="{}")
     before = seen(tmp_path)
@@ -200,7 +196,7 @@ def test_a_link_to_a_damaged_release_stops_the_run_and_is_left_alone(tmp_path: P
     assert seen(tmp_path) == before
 
 
-def test_what_is_called_like_a_staging_folder_is_left_alone(tmp_path: Path) -> None:
+def test_what_is_called_like_a_staging_folder_is_left_alone(tmp_path):
     """A dead run's own, which comes after it in the alphabet, is removed all the same."""
     for number, make in enumerate(MAKE):
         make(tmp_path / f".release.{number:016x}.unfinished")

@@ -182,7 +182,7 @@ HARDLY_JSON = ["[" * DEEP, '{"seal": ' + "1" * 5000 + "}", '{"seal": {"a": []}}'
 )
 def test_a_manifest_or_an_account_without_sense(folder, name, text):
     (folder / name).write_text(text, errors="surrogatepass")
-    with pytest.raises(DataError, match=rf"{name} is damaged"):
+    with pytest.raises(DataError, match=rf"{name} .*is damaged"):
         Release.load(folder).account()
 
 

@@ -6,20 +6,16 @@ What needs a process that dies is run in one of its own, and the signals are sen
 audit hooks: at the same place in every run, however busy the machine is.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
@@ -29,8 +25,7 @@ from prade.core.interrupts import held_back, second_ends
 from prade.data.read.tables import write_table
 from prade.examples import census_like
 from worlds.counting import duckdb_file
-from worlds.people import TOWN_PLAN
-from worlds.plans import ledger_for
+from worlds.plans import TOWN_PLAN, ledger_for
 from worlds.processes import started
 
 cli.every_command()
@@ -80,7 +75,7 @@ print(*at_every_step(signal.SIGINT, 1), *at_every_step(signal.SIGTERM, 3))
 """
 
 
-def test_a_signal_at_any_step_wastes_no_budget(drive: Callable[..., list[int]]) -> None:
+def test_a_signal_at_any_step_wastes_no_budget(drive):
     """Free: checked, prepared. Reserved: four steps of the ledger and one of the run; counted. Released: the rest.
 
     SIGTERM, which is held back in the same way, is sent at every third step.
@@ -92,10 +87,10 @@ def test_a_signal_at_any_step_wastes_no_budget(drive: Callable[..., list[int]]) 
 
 
 @pytest.mark.parametrize("failure", [None, DataError("entry 1 is spent")], ids=["signal", "error"])
-def test_handlers_are_as_they_were_and_an_error_is_heard_rather_than_the_signal(failure: DataError | None) -> None:
+def test_handlers_are_as_they_were_and_an_error_is_heard_rather_than_the_signal(failure):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
 
-    def work() -> None:
+    def work():
         signal.raise_signal(signal.SIGINT)
         if failure is not None:
             raise failure
@@ -105,7 +100,7 @@ def test_handlers_are_as_they_were_and_an_error_is_heard_rather_than_the_signal(
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_what_is_ignored_stays_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with held_back():
@@ -115,10 +110,10 @@ def test_what_is_ignored_stays_ignored() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_another_thread_holds_nothing_back() -> None:
+def test_another_thread_holds_nothing_back():
     seen = []
 
-    def work() -> None:
+    def work():
         with held_back(), second_ends():
             seen.append(signal.getsignal(signal.SIGINT))
 
@@ -131,15 +126,15 @@ def test_another_thread_holds_nothing_back() -> None:
 # ---------------------------------------------------------------- threads
 
 
-def test_work_that_has_not_begun_is_given_up_with_the_first_error() -> None:
-    begun: list[int] = []
+def test_work_that_has_not_begun_is_given_up_with_the_first_error():
+    begun = []
     go_on = threading.Event()
 
-    def work(number: int) -> None:
+    def work(number):
         begun.append(number)
         go_on.wait(PATIENCE)
 
-    def interrupted() -> None:
+    def interrupted():
         with shutting_down(ThreadPoolExecutor(1)) as pool:
             for number in range(9):
                 pool.submit(work, number)
@@ -153,10 +148,10 @@ def test_work_that_has_not_begun_is_given_up_with_the_first_error() -> None:
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, DataError])
-def test_what_has_begun_is_finished_before_an_interrupt_or_the_first_error(failure: type[BaseException]) -> None:
+def test_what_has_begun_is_finished_before_an_interrupt_or_the_first_error(failure):
     begun, ended = list[int](), list[int]()
 
-    def work(number: int) -> None:
+    def work(number):
         begun.append(number)
         if number in (1, 2) and failure is DataError:
             raise DataError(f"column {number}")
@@ -174,7 +169,7 @@ def test_what_has_begun_is_finished_before_an_interrupt_or_the_first_error(failu
 # ---------------------------------------------------------------- the command line, in a process of its own
 
 
-def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int, str, str]:
+def end(process, patience=PATIENCE):
     """How a process ends, which it must do soon."""
     try:
         said, complained = process.communicate(timeout=patience)
@@ -185,7 +180,7 @@ def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int
     return process.returncode, said, complained
 
 
-def interrupted(process: subprocess.Popen[str]) -> str:
+def interrupted(process):
     """The one line that an interrupted command says, soon."""
     code, said, complained = end(process, 3 * PATIENCE)
     complained = re.sub("^Public files: .*\n", "", complained)  # said before
@@ -223,10 +218,9 @@ cli.main()
 
 
 @pytest.mark.parametrize(("command", "signals"), [("estimate", 1), ("sample", 2)])
-def test_what_would_wait_for_ever_ends(command: str, signals: int) -> None:
+def test_what_would_wait_for_ever_ends(command, signals):
     """Threads that never end need one Ctrl-C, a clean-up that never ends needs another one."""
     process = started(HANGING, command)
-    assert process.stdout is not None
     for _ in range(signals):
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
@@ -236,7 +230,7 @@ def test_what_would_wait_for_ever_ends(command: str, signals: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def release(tmp_path_factory):
     folder = tmp_path_factory.mktemp("release")
     data = census_like(persons=1_500, places_per_state=3, years=(2023, 2024), seed=3)
     write_table(data.public, folder / "public.parquet")
@@ -286,12 +280,12 @@ finally:
 
 
 @pytest.mark.parametrize("module", ["click", "numba"])
-def test_an_interrupt_while_loading_is_one_line(release: Path, module: str) -> None:
+def test_an_interrupt_while_loading_is_one_line(release, module):
     interrupted(started(SENT_AT, module, "estimate", str(release)))
 
 
 @pytest.mark.parametrize("threads", ["prade-columns", "prade-groups"])
-def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release: Path, threads: str) -> None:
+def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release, threads):
     """When the first thread has started. Arrow must not be at work when the process ends: it could crash."""
     if cores() == 1 and threads == "prade-columns":
         pytest.skip("on one core, columns are coded without threads")
@@ -319,7 +313,7 @@ main()
 """
 
 
-def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reserved(release: Path) -> None:
+def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reserved(release):
     """The second run goes on with the same entry; the cap affords one."""
     folder = release.parent / "counted"
     folder.mkdir()
@@ -367,7 +361,7 @@ main()
 """
 
 
-def test_an_interrupt_ends_an_engine_that_has_no_row_to_deliver(tmp_path: Path) -> None:
+def test_an_interrupt_ends_an_engine_that_has_no_row_to_deliver(tmp_path):
     """DuckDB looks for rows without end, and does not listen itself."""
     view = "CREATE VIEW people AS SELECT 3 AS AGE, 'a' AS TOWN FROM range(1000000000000) WHERE range < 0"
     private = duckdb_file(tmp_path / "rows.duckdb", view)
@@ -383,12 +377,12 @@ def test_an_interrupt_ends_an_engine_that_has_no_row_to_deliver(tmp_path: Path) 
 # ---------------------------------------------------------------- what was not foreseen
 
 
-def unforeseen(command: str, *, interrupted: bool = False) -> Result:
+def unforeseen(command, *, interrupted=False):
     """What a command called so says when something fails that nobody thought of."""
     group = cli.Stages("prade")
 
     @group.command(command)
-    def fail() -> None:
+    def fail():
         try:
             if interrupted:
                 signal.raise_signal(signal.SIGINT)
@@ -402,9 +396,7 @@ def unforeseen(command: str, *, interrupted: bool = False) -> Result:
 
 @pytest.mark.parametrize("command", ["measure", "synthesize", "score", "report", "demo", "plan"])
 @pytest.mark.parametrize("debug", [False, True])
-def test_an_unforeseen_error_is_one_line_and_quotes_nothing_private(
-    monkeypatch: pytest.MonkeyPatch, command: str, debug: bool
-) -> None:
+def test_an_unforeseen_error_is_one_line_and_quotes_nothing_private(monkeypatch, command, debug):
     monkeypatch.setenv(cli.DEBUG, "1") if debug else monkeypatch.delenv(cli.DEBUG, raising=False)
     done = unforeseen(command)
     assert done.exit_code == 1
@@ -415,19 +407,19 @@ def test_an_unforeseen_error_is_one_line_and_quotes_nothing_private(
     assert debug or done.stderr.count("\n") == 1
 
 
-def test_every_command_is_known_to_read_private_rows_or_not() -> None:
+def test_every_command_is_known_to_read_private_rows_or_not():
     private = {"measure", "synthesize", "score", "report", "demo", "check"}
     assert set(cli.program.commands) == private | set(cli.PUBLIC_ONLY)
 
 
-def test_an_error_that_a_library_makes_of_an_interrupt_is_an_interruption() -> None:
+def test_an_error_that_a_library_makes_of_an_interrupt_is_an_interruption():
     done = unforeseen("measure", interrupted=True)
     assert done.exit_code == 130
     assert "run the command again" in done.stderr
     assert done.stderr.endswith(". In this run nothing was spent\n")
 
 
-def test_nobody_is_left_listening() -> None:
+def test_nobody_is_left_listening():
     """After the command line has been called from Python, Ctrl-C is what it was."""
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(SystemExit) as ended:

@@ -4,15 +4,12 @@ Nothing overspent, nothing half-written, a clear message, and a rerun that finis
 runs in an interpreter of its own, forks them and looks at what they left; its assertions are the test.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +22,6 @@ from prade.privacy.ledger.file import Chain
 from prade.privacy.protection import Unit
 from worlds.processes import not_writable
 
-Drive = Callable[..., list[int]]
 UNIT = Unit(max_rows=2)
 
 OPERATIONS = """
@@ -74,7 +70,7 @@ assert [entry[0] for entry in entries] == ["committed", "returned", "imported"],
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path):
     ledger = Ledger(tmp_path / "budget.ledger", patience=0.1)
     ledger.open_dataset("d", UNIT, Budget.pure(1))
     ledger.commit(ledger.start_drawing(ledger.reserve("d", "p1", Budget.pure("1/3"), "first").id).id, "h1")
@@ -83,7 +79,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 @pytest.fixture
-def eventful(ledger: Ledger) -> Ledger:
+def eventful(ledger):
     """The same with two more entries: one failed, was resumed and failed again, and one was given back."""
     for stage in ("count", "draw"):
         entry = ledger.reserve("d", "p3", Budget.pure("1/12"), "third", folder="/r")
@@ -95,7 +91,7 @@ def eventful(ledger: Ledger) -> Ledger:
 # ---------------------------------------------------------------- kills
 
 
-def test_killed_at_every_step_of_every_operation(drive: Drive) -> None:
+def test_killed_at_every_step_of_every_operation(drive):
     """SIGKILL at each named step: before COMMIT nothing is there, after it all of it, and a rerun finishes."""
     (kills,) = drive(
         OPERATIONS
@@ -117,7 +113,7 @@ print(kills)
 
 
 @contextmanager
-def half_written(ledger: Ledger) -> Iterator[Ledger]:
+def half_written(ledger):
     """The file and its journal as a kill during COMMIT leaves them: some pages new, some old."""
     folder = Path(tempfile.mkdtemp())
     try:
@@ -149,7 +145,7 @@ ledger.open_dataset("d", UNIT, Budget.pure(1))
 """
 
 
-def test_processes_race_for_the_last_of_the_budget(drive: Drive) -> None:
+def test_processes_race_for_the_last_of_the_budget(drive):
     """Eight processes make the file together and ask for 80 twentieths: 20 are given, exactly."""
     given = drive(
         RACE
@@ -177,7 +173,7 @@ for round in range(4):
     assert given == [20] * 4
 
 
-def test_processes_race_for_one_plan_one_draw_and_one_commit(drive: Drive) -> None:
+def test_processes_race_for_one_plan_one_draw_and_one_commit(drive):
     """One of eight runs of a plan pays; one of eight that resume it draws; one of eight measurements is taken."""
     winners = drive(
         RACE
@@ -197,7 +193,7 @@ assert ledger.remaining("d") == Budget.pure("18/20")
     assert winners == [1, 1, 1, 8]
 
 
-def test_processes_race_to_draw_and_to_give_back(drive: Drive) -> None:
+def test_processes_race_to_draw_and_to_give_back(drive):
     """Noise is drawn and stays paid for, or the entry is given back and no noise is drawn: one of both, once."""
     outcomes = drive(
         RACE
@@ -217,7 +213,7 @@ for round in range(20):
     assert len(outcomes) == 20
 
 
-def test_a_lock_that_stays_is_reported(ledger: Ledger) -> None:
+def test_a_lock_that_stays_is_reported(ledger):
     holder = sqlite3.connect(ledger.path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(PradeError, match=r"locked by another process for 0\.1 s, so nothing was recorded"):
@@ -231,7 +227,7 @@ def test_a_lock_that_stays_is_reported(ledger: Ledger) -> None:
 # ---------------------------------------------------------------- full disks
 
 
-def test_no_room_at_any_size(drive: Drive) -> None:
+def test_no_room_at_any_size(drive):
     """Files may not grow past a limit, from nothing to plenty: an error and the old state, or success."""
     failed, succeeded = drive(
         OPERATIONS
@@ -267,7 +263,7 @@ print(*counted)
 
 
 @pytest.fixture
-def copy(ledger: Ledger) -> Iterator[Ledger]:
+def copy(ledger):
     """A copy of the ledger in a folder that every user may enter, which pytest's own are not."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
@@ -275,7 +271,7 @@ def copy(ledger: Ledger) -> Iterator[Ledger]:
     shutil.rmtree(folder)
 
 
-def test_a_read_only_ledger_can_be_read(copy: Ledger) -> None:
+def test_a_read_only_ledger_can_be_read(copy):
     content, statement = copy.path.read_bytes(), copy.statement("d")
     with not_writable(copy.path, copy.path.parent):
         assert copy.statement("d") == statement
@@ -291,7 +287,7 @@ def test_a_read_only_ledger_can_be_read(copy: Ledger) -> None:
     copy.reserve("d", "p3", Budget.pure("0.1"))
 
 
-def test_a_folder_that_takes_no_journal_and_one_that_may_not_be_looked_at(copy: Ledger) -> None:
+def test_a_folder_that_takes_no_journal_and_one_that_may_not_be_looked_at(copy):
     remaining, folder = copy.remaining("d"), copy.path.parent
     copy.path.chmod(0o666)
     with not_writable(folder), pytest.raises(PradeError, match="get write access to the file and its folder"):
@@ -303,7 +299,7 @@ def test_a_folder_that_takes_no_journal_and_one_that_may_not_be_looked_at(copy: 
     folder.chmod(0o755)
 
 
-def test_a_half_written_ledger_is_undone_and_not_believed_where_it_cannot_be_mended(ledger: Ledger) -> None:
+def test_a_half_written_ledger_is_undone_and_not_believed_where_it_cannot_be_mended(ledger):
     before = ledger.statement("d")
     with half_written(ledger) as copy:
         copy.path.parent.chmod(0o755)
@@ -315,7 +311,7 @@ def test_a_half_written_ledger_is_undone_and_not_believed_where_it_cannot_be_men
         assert copy.remaining("d") == Budget.pure("1/3")
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(PradeError, match="cannot be opened"):
         Ledger(tmp_path / "nowhere" / "l").open_dataset("d", UNIT, Budget.pure(1))
     with pytest.raises(PradeError, match="cannot be opened"):
@@ -325,7 +321,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- damage
 
 
-def refused(ledger: Ledger, message: str) -> None:
+def refused(ledger, message):
     """All operations refuse the file with this message, and leave it unchanged."""
     content = ledger.path.read_bytes()
     for attempt in (
@@ -341,7 +337,7 @@ def refused(ledger: Ledger, message: str) -> None:
         assert ledger.path.read_bytes() == content
 
 
-def rewritten(ledger: Ledger, *statements: str, values: tuple[object, ...] = ()) -> None:
+def rewritten(ledger, *statements, values=()):
     """The file after statements of SQL that no operation would run; the values are for the last."""
     connection = sqlite3.connect(ledger.path)
     for statement in statements[:-1]:
@@ -351,7 +347,7 @@ def rewritten(ledger: Ledger, *statements: str, values: tuple[object, ...] = ())
     connection.close()
 
 
-def shortened(share: float) -> Callable[[Ledger], object]:
+def shortened(share):
     return lambda ledger: os.truncate(ledger.path, int(ledger.path.stat().st_size * share))
 
 
@@ -373,12 +369,12 @@ def shortened(share: float) -> Callable[[Ledger], object]:
         ),
     ],
 )
-def test_a_file_that_is_no_ledger_is_refused(ledger: Ledger, damage: Callable[[Ledger], object], message: str) -> None:
+def test_a_file_that_is_no_ledger_is_refused(ledger, damage, message):
     damage(ledger)
     refused(ledger, message)
 
 
-def test_an_emptied_file_has_no_budget(ledger: Ledger) -> None:
+def test_an_emptied_file_has_no_budget(ledger):
     ledger.path.write_bytes(b"")
     with pytest.raises(DataError, match="is empty: restore it from a copy"):
         ledger.remaining("d")
@@ -386,7 +382,7 @@ def test_an_emptied_file_has_no_budget(ledger: Ledger) -> None:
         ledger.reserve("d", "p3", Budget.pure("0.1"))
 
 
-def append(path: Path, **event: object) -> None:
+def append(path, **event):
     """An event at the end of the chain, hash and all, that no operation of the ledger would have written."""
     connection = sqlite3.connect(path)
     chain = Chain(connection)
@@ -424,7 +420,7 @@ SPENT = {"time": "now", "dataset": "d", "plan": "q", "note": "", "cost": Budget.
         *({"event": "committed", "entry": entry, "time": "now", "measurements": "h"} for entry in (3, 4)),
     ],
 )
-def test_events_that_no_operation_writes(eventful: Ledger, event: dict[str, object]) -> None:
+def test_events_that_no_operation_writes(eventful, event):
     """A sound chain with an event in it that cannot be, such as a cost beyond the cap, or one given back twice."""
     ledger = eventful
     append(ledger.path, **event)
@@ -437,7 +433,7 @@ def test_events_that_no_operation_writes(eventful: Ledger, event: dict[str, obje
             attempt()
 
 
-def test_a_lost_event_is_noticed(eventful: Ledger) -> None:
+def test_a_lost_event_is_noticed(eventful):
     """Every one but the last, which only a release can know."""
     assert eventful.head().number == 13
     sound = eventful.path.read_bytes()
@@ -448,7 +444,7 @@ def test_a_lost_event_is_noticed(eventful: Ledger) -> None:
             eventful.remaining("d")
 
 
-def test_a_changed_event_with_a_hash_that_fits_breaks_the_chain(ledger: Ledger) -> None:
+def test_a_changed_event_with_a_hash_that_fits_breaks_the_chain(ledger):
     """Whoever works the hash out anew must do so for every later event, and then no release knows the new head."""
     with sqlite3.connect(ledger.path) as connection:
         number, before, content, _ = connection.execute("SELECT * FROM event WHERE number = 3").fetchone()
@@ -462,7 +458,7 @@ def test_a_changed_event_with_a_hash_that_fits_breaks_the_chain(ledger: Ledger) 
         ledger.remaining("d")
 
 
-def test_no_changed_byte_changes_the_account(eventful: Ledger, tmp_path: Path) -> None:
+def test_no_changed_byte_changes_the_account(eventful, tmp_path):
     """One byte of the file is changed, at five hundred places: the account is refused, or is the same as ever."""
     ledger = eventful
     sound = ledger.path.read_bytes()
@@ -485,7 +481,7 @@ def test_no_changed_byte_changes_the_account(eventful: Ledger, tmp_path: Path) -
     assert refused > len(places) // 4
 
 
-def test_the_file_is_gone_between_two_steps(ledger: Ledger) -> None:
+def test_the_file_is_gone_between_two_steps(ledger):
     entry = next(each for each in ledger.entries("d") if each.plan_hash == "p2")
     ledger.path.unlink()
     with pytest.raises(DataError, match="there is no ledger at"):

@@ -4,25 +4,19 @@ Nothing overspent, nothing half-written, a clear message, and a rerun that finis
 runs in an interpreter of its own, forks processes that die, and looks at what they left; its assertions are the test.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from prade.core.errors import DataError, PradeError
 from prade.measuring.run import measure
-from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
-from worlds.plans import ledger_for
+from worlds.plans import IN_TOWNS, TOWN_PLAN, ledger_for, town_plan
 from worlds.processes import not_writable
 
-Drive = Callable[..., list[int]]
 
-
-def test_killed_at_every_step(drive: Drive) -> None:
+def test_killed_at_every_step(drive):
     """SIGKILL at each announced step, of `measure` and of the ledger within it: what is lost is what must be.
 
     What is between two steps is looked at by `test_power_cuts.py`, whose states include those that a kill leaves.
@@ -65,7 +59,7 @@ print(kills)
     assert kills == 42
 
 
-def test_one_plan_and_one_folder(drive: Drive) -> None:
+def test_one_plan_and_one_folder(drive):
     """Of six runs at once one pays and one draws; who returns has its numbers, and the others say why they do not."""
     overtaken = drive(
         """
@@ -90,7 +84,7 @@ print(*overtaken)
     assert overtaken[6] == 5, "all of them met after the reservation, which one paid and five resumed"
 
 
-def test_a_run_is_overtaken_while_it_finishes(drive: Drive) -> None:
+def test_a_run_is_overtaken_while_it_finishes(drive):
     """A run stands still after its counts are saved; a second one finishes them; both give the same numbers."""
     paid = drive(
         """
@@ -119,7 +113,7 @@ print(*counted)
     assert paid == [1] * 5, "once at each of the five steps"
 
 
-def test_again_does_not_harm_a_run_that_is_alive(drive: Drive) -> None:
+def test_again_does_not_harm_a_run_that_is_alive(drive):
     """A slow run is taken for dead, and paid for again: both get whole releases, of their own numbers."""
     own, others, paid = drive(
         """
@@ -147,7 +141,7 @@ print(int(own), int(others), len(world.entries(2)))
     assert (own, others, paid) == (1, 1, 2)
 
 
-def test_no_room_for_a_file(drive: Drive) -> None:
+def test_no_room_for_a_file(drive):
     """From a step on, files may not grow past a size: free before the reservation, reserved, then spent, then kept."""
     failed = drive(
         """
@@ -187,7 +181,7 @@ print(failed)
 
 
 @pytest.fixture
-def here() -> Iterator[Path]:
+def here():
     """A folder that every user may enter, which pytest's own are not."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
@@ -195,7 +189,7 @@ def here() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def test_folders_that_may_not_be_written(here: Path) -> None:
+def test_folders_that_may_not_be_written(here):
     """The folder of the release, then the ledger: refused, and nothing spent; then a release that may not be read."""
     home, ledgers = here / "home", here / "ledgers"
     home.mkdir()
@@ -206,10 +200,7 @@ def test_folders_that_may_not_be_written(here: Path) -> None:
         measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger)
     home.chmod(0o777)
     ledger.path.chmod(0o644)
-    with (
-        not_writable(ledger.path, ledgers),
-        pytest.raises(PradeError, match="nothing was recorded; get write access"),
-    ):
+    with not_writable(ledger.path, ledgers), pytest.raises(PradeError, match="nothing was recorded; get write access"):
         measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger)
     assert len(ledger.entries("people")) == 1
     assert list(home.iterdir()) == []

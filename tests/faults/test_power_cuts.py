@@ -4,15 +4,10 @@ A driver runs in an interpreter of its own, where a run is recorded (see `worlds
 state that a cut could have left is made, and looked at.
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Callable
 from pathlib import Path
 
 import prade
-
-Drive = Callable[..., list[int]]
 
 LEFT = """
 from worlds.power_cuts import Recorder, materialise
@@ -36,7 +31,7 @@ def left(cuts, phase_of):
 """
 
 
-def test_a_release_is_whole_or_completed_and_paid_for(drive: Drive) -> None:
+def test_a_release_is_whole_or_completed_and_paid_for(drive):
     """Rows are read and noise is drawn once the ledger knows; what is sealed is never lost; a release is whole."""
     states = drive(
         LEFT
@@ -74,7 +69,7 @@ print(*counted.values())
     assert done == 1, "nothing of a release that has its name is left to the disk's mercy"
 
 
-def test_the_ledger_keeps_what_it_said_it_has(drive: Drive) -> None:
+def test_the_ledger_keeps_what_it_said_it_has(drive):
     """From the first moment of the file on: a data set, a reservation, that noise is drawn, a commitment."""
     (states,) = drive(
         LEFT
@@ -113,7 +108,7 @@ print(states)
     assert states >= 6
 
 
-def test_a_file_that_is_replaced_is_the_old_one_or_the_new_one(drive: Drive) -> None:
+def test_a_file_that_is_replaced_is_the_old_one_or_the_new_one(drive):
     """Whatever writes it; and never a part of it, nor nothing."""
     (states,) = drive(
         LEFT
@@ -152,7 +147,7 @@ print(len(states))
     assert states >= 12
 
 
-def test_every_file_is_written_by_replacing_it() -> None:
+def test_every_file_is_written_by_replacing_it():
     """Else the test above would say little of it. The demonstration writes invented people."""
     root = Path(prade.__file__).parent
     calls = []

@@ -4,12 +4,6 @@ A driver runs in an interpreter of its own, forks processes that die while they 
 and looks at what they left in the release's folder. The release is a real one, made by `measure`.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
-Drive = Callable[..., list[int]]
-
 WORLD = """
 import numpy as np
 import pyarrow as pa
@@ -65,7 +59,7 @@ def recovered(where):
 """
 
 
-def test_killed_at_every_touch_of_the_disk(drive: Drive) -> None:
+def test_killed_at_every_touch_of_the_disk(drive):
     """SIGKILL before each opening, renaming and removing of a file in the folder, until a run gets through."""
     kills, kept = drive(
         WORLD

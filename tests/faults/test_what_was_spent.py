@@ -1,12 +1,7 @@
 """Every failure of a run ends with what it spent, and the ledger agrees."""
 
-from __future__ import annotations
-
 import errno
 import os
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,8 +10,7 @@ from prade.cli import main as cli
 from prade.core.errors import BudgetError, PradeError
 from prade.measuring import run
 from prade.release.payment import NOTHING, spending_of, spending_stated
-from worlds.people import IN_TOWNS, TOWN_PLAN
-from worlds.plans import ledger_for
+from worlds.plans import IN_TOWNS, TOWN_PLAN, ledger_for
 
 cli.every_command()
 
@@ -35,7 +29,6 @@ STAGES = {  # the steps from the reservation on, and the stage in which a run fa
     "committed": "write",
     "extracted": "write",
 }
-Patch = pytest.MonkeyPatch
 STEPS = ["checked", "prepared", *STAGES]
 FAILURES = {
     "full disk": lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
@@ -44,8 +37,8 @@ FAILURES = {
 }
 
 
-def failing_at(step: str, failure: Callable[[], BaseException], monkeypatch: Patch) -> None:
-    def fail(name: str) -> None:
+def failing_at(step, failure, monkeypatch):
+    def fail(name):
         if name == step:
             raise failure()
 
@@ -54,9 +47,7 @@ def failing_at(step: str, failure: Callable[[], BaseException], monkeypatch: Pat
 
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("step", STEPS)
-def test_a_failure_at_any_step_ends_with_what_was_spent(
-    tmp_path: Path, monkeypatch: Patch, step: str, failure: str
-) -> None:
+def test_a_failure_at_any_step_ends_with_what_was_spent(tmp_path, monkeypatch, step, failure):
     ledger, folder = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), tmp_path / "release"
     with monkeypatch.context() as context:
         failing_at(step, FAILURES[failure], context)
@@ -89,7 +80,7 @@ def test_a_failure_at_any_step_ends_with_what_was_spent(
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_what_was_reserved_is_resumed_without_paying_again(tmp_path: Path, monkeypatch: Patch, failure: str) -> None:
+def test_what_was_reserved_is_resumed_without_paying_again(tmp_path, monkeypatch, failure):
     """The cap affords one payment. Every failure stays on record, in the custodian's account only."""
     ledger, folder = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), tmp_path / "release"
     for number in range(1, 4):
@@ -113,12 +104,10 @@ def test_what_was_reserved_is_resumed_without_paying_again(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("happens", ["drawing", "returned"])
-def test_a_run_whose_entry_is_used_up_while_it_counts_says_what_became_of_it(
-    tmp_path: Path, monkeypatch: Patch, happens: str
-) -> None:
+def test_a_run_whose_entry_is_used_up_while_it_counts_says_what_became_of_it(tmp_path, monkeypatch, happens):
     ledger, count = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), run.counts_of
 
-    def slow(*given: Any) -> object:
+    def slow(*given):
         ledger.start_drawing(1) if happens == "drawing" else ledger.give_back(1, "it takes too long")
         return count(*given)
 
@@ -135,12 +124,10 @@ def test_a_run_whose_entry_is_used_up_while_it_counts_says_what_became_of_it(
     assert (entry.state, entry.failures) == (happens, ())
 
 
-def test_a_run_whose_entry_is_given_back_and_paid_anew_returns_the_release_of_that_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_entry_is_given_back_and_paid_anew_returns_the_release_of_that_run(tmp_path, monkeypatch):
     ledger, count, other = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), run.counts_of, []
 
-    def slow(*given: Any) -> object:
+    def slow(*given):
         if not other:
             ledger.give_back(1, "it takes too long")
             other.append(None)
@@ -154,7 +141,7 @@ def test_a_run_whose_entry_is_given_back_and_paid_anew_returns_the_release_of_th
     assert {path.name for path in tmp_path.iterdir()} == {"people.ledger", "release"}
 
 
-def test_a_ledger_that_fails_before_noise_is_drawn(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_a_ledger_that_fails_before_noise_is_drawn(tmp_path, monkeypatch):
     """No noise is drawn; the failure is on record as soon as the ledger can be written again."""
     ledger = ledger_for(TOWN_PLAN, tmp_path / "people.ledger")
     with monkeypatch.context() as context:
@@ -169,9 +156,7 @@ def test_a_ledger_that_fails_before_noise_is_drawn(tmp_path: Path, monkeypatch: 
     assert [entry.state for entry in ledger.entries("people")] == ["committed"]
 
 
-def test_a_release_that_has_its_name_is_where_the_sentence_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_that_has_its_name_is_where_the_sentence_says(tmp_path, monkeypatch):
     """An interrupt is held back until the release is complete."""
     failing_at("renamed", KeyboardInterrupt, monkeypatch)
     with pytest.raises(KeyboardInterrupt) as failed:
@@ -180,15 +165,13 @@ def test_a_release_that_has_its_name_is_where_the_sentence_says(
 
 
 @pytest.mark.parametrize("recorded", [False, True, None])
-def test_a_ledger_that_fails_while_it_records_is_asked_what_it_recorded(
-    tmp_path: Path, monkeypatch: Patch, recorded: bool | None
-) -> None:
+def test_a_ledger_that_fails_while_it_records_is_asked_what_it_recorded(tmp_path, monkeypatch, recorded):
     """Or (None) it can no longer be read, which leaves that open."""
     ledger, reserve = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), Ledger.reserve
 
-    def fail(self: Ledger, *arguments: object, **options: object) -> None:
+    def fail(self, *arguments, **options):
         if recorded:
-            reserve(self, *arguments, **options)  # type: ignore[arg-type]
+            reserve(self, *arguments, **options)
         if recorded is None:
             self.path.write_bytes(b"not a ledger any more")
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -209,8 +192,8 @@ def test_a_ledger_that_fails_while_it_records_is_asked_what_it_recorded(
     assert (entry.state, len(entry.resumed)) == ("committed", recorded)
 
 
-def test_an_outer_run_says_what_an_inner_one_spent(tmp_path: Path) -> None:
-    def measure_and_fail() -> None:
+def test_an_outer_run_says_what_an_inner_one_spent(tmp_path):
+    def measure_and_fail():
         with spending_stated() as spending:
             run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "r", ledger_for(TOWN_PLAN, tmp_path / "people.ledger"))
             assert spending.paid

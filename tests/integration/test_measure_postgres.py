@@ -14,8 +14,7 @@ from prade import Budget, Ledger, Unit
 from prade.core.errors import BudgetError, DataError
 from prade.measuring.run import measure
 from prade.planning.questions import Level
-from worlds.people import AGES, EVERYBODY, SCHEMA
-from worlds.plans import ledger_for, plan_of
+from worlds.plans import AGES, EVERYBODY, SCHEMA, ledger_for, plan_of
 
 PLAN = plan_of(
     SCHEMA, EVERYBODY, Level("TOWN", AGES), groups={"TOWN": ["a", "b"]}, unit=Unit(1, "ID"), dataset="people"

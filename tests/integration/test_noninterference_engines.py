@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 from worlds.observation import differences
-from worlds.private_tables import NAMES, TABLES, duckdb, typed
-from worlds.small_plan import EMPTY, Runs, succeeded
+from worlds.private_tables import EMPTY, NAMES, TABLES, Runs, duckdb, succeeded, typed
 
 # Spark leaves the sockets of statements that fail to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")

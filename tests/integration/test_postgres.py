@@ -13,8 +13,7 @@ from prade.measuring.source import open_source
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal
 from worlds.counting import count, counted
-from worlds.private_tables import NAMES, TABLES
-from worlds.small_plan import counts_of
+from worlds.private_tables import NAMES, TABLES, counts_of
 
 ROWS = TABLES["thousands"]
 LONG = [f"w{place}" for place in range(100)] + ["va", "VA", "Va", "vA", "vb"]

@@ -24,10 +24,9 @@ from prade.measuring import spark as spark_rows
 from prade.measuring.source import open_source
 from worlds.counting import counted
 from worlds.plans import ledger_for
-from worlds.private_tables import TABLES
+from worlds.private_tables import LEDGER, PLAN, TABLES, counts_of
 from worlds.secret_rows import HONEST, HUGE
 from worlds.secret_rows import SECRETS as SECRET_ROWS
-from worlds.small_plan import LEDGER, PLAN, counts_of
 from worlds.spark_session import Spark
 
 SECRET = "hush-4711"

@@ -4,8 +4,6 @@ The claims are compared with two witnesses that share no code with them: the pro
 privacy maps. (`test_release_sensitivity.py` asks the accountants of dp-accounting about whole plans.)
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction

@@ -1,12 +1,9 @@
 """Laws of schemas, their labels and codes that hold for every schema, not only for those that came to mind."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import operator as op
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,18 +31,18 @@ LABELS = TRICKY | st.text(min_size=1, max_size=6).filter(lambda text: text.strip
 
 
 @st.composite
-def labelled(draw: st.DrawFn, column: Column) -> Column:
+def labelled(draw, column):
     """The column with a title and so on, and labels of some of its values."""
     words = {key: draw(st.just("") | LABELS) for key in ("title", "description", "unit")}
     values = [each for each in column.values if not isinstance(each, str)]
-    labels: dict[Any, str] = {each: draw(LABELS) for each in values if draw(st.booleans())}
+    labels = {each: draw(LABELS) for each in values if draw(st.booleans())}
     if column.missing and "missing" not in column.values and draw(st.booleans()):
         labels[None] = draw(LABELS)
     return replace(column, **words, labels=labels)
 
 
 @st.composite
-def categorical(draw: st.DrawFn, name: str = "X") -> Column:
+def categorical(draw, name="X"):
     lists = st.one_of(
         st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=8, unique=True),
         st.lists(FLOATS, min_size=1, max_size=8, unique=True),
@@ -58,7 +55,7 @@ def categorical(draw: st.DrawFn, name: str = "X") -> Column:
 
 
 @st.composite
-def numeric(draw: st.DrawFn, name: str = "X") -> Column:
+def numeric(draw, name="X"):
     kind = draw(st.sampled_from(["whole", "real", "date"]))
     numbers = {"whole": WHOLES.map(float), "real": FLOATS, "date": st.integers(-(10**5), 10**5).map(float)}[kind]
     edges = sorted(set(draw(st.lists(numbers, min_size=1, max_size=6))))
@@ -77,29 +74,29 @@ def numeric(draw: st.DrawFn, name: str = "X") -> Column:
     )
 
 
-def columns(name: str = "X") -> st.SearchStrategy[Column]:
+def columns(name="X"):
     return st.one_of(categorical(name), numeric(name)).flatmap(labelled)
 
 
 @st.composite
-def schemas(draw: st.DrawFn) -> Schema:
+def schemas(draw):
     return Schema([draw(columns(name)) for name in ("A", "B")[: draw(st.integers(1, 2))]])
 
 
-def every_code(schema: Schema, rows: int = 3) -> Coded:
+def every_code(schema, rows=3):
     """Each code of each column at least `rows` times."""
     most = max(schema.shape(schema.names)) * rows
     return Coded(schema, {name: np.arange(most) % schema.size(name) for name in schema.names})
 
 
-def assert_same(left: Coded, right: Coded) -> None:
+def assert_same(left, right):
     for name in left.columns:
         assert left.codes[name].tolist() == right.codes[name].tolist(), left.schema[name]
 
 
 @settings(max_examples=120)
 @given(schemas())
-def test_a_schema_survives_its_file_with_every_word_and_is_the_same_without_them(schema: Schema) -> None:
+def test_a_schema_survives_its_file_with_every_word_and_is_the_same_without_them(schema):
     again, bare = Schema.from_toml(schema.to_toml()), schema.unlabelled()
     assert again == schema == bare
     assert again.fingerprint() == schema.fingerprint() == bare.fingerprint()
@@ -114,7 +111,7 @@ def test_a_schema_survives_its_file_with_every_word_and_is_the_same_without_them
 
 @laws
 @given(categorical().filter(lambda column: column.value_type != "str"), st.data())
-def test_no_two_cells_of_numbers_look_alike(column: Column, data: st.DataObject) -> None:
+def test_no_two_cells_of_numbers_look_alike(column, data):
     values = [*column.values, *([None] if column.missing else [])]
     labels = {value: data.draw(st.sampled_from(["x", "y", "1", "True"])) for value in values}
     shown = replace(column, labels=labels).display_texts()
@@ -124,7 +121,7 @@ def test_no_two_cells_of_numbers_look_alike(column: Column, data: st.DataObject)
 
 @laws
 @given(schemas(), st.integers(0, 2**32), st.sampled_from(["pyarrow", "pandas", "polars"]))
-def test_what_is_decoded_encodes_to_the_same_codes(schema: Schema, seed: int, like: Any) -> None:
+def test_what_is_decoded_encodes_to_the_same_codes(schema, seed, like):
     coded = every_code(schema)
     table = plain_decoder(schema).decode(coded, seed=seed, like=like)
     assert_same(coded, encode(schema, table))
@@ -133,7 +130,7 @@ def test_what_is_decoded_encodes_to_the_same_codes(schema: Schema, seed: int, li
 
 @laws
 @given(schemas(), st.integers(0, 2**32), st.integers(0, 4))
-def test_so_it_does_with_a_public_table_that_has_only_some_bins(schema: Schema, seed: int, rows: int) -> None:
+def test_so_it_does_with_a_public_table_that_has_only_some_bins(schema, seed, rows):
     coded = every_code(schema)
     public = plain_decoder(schema).decode(coded.take(np.arange(min(rows, len(coded)))), seed=seed)
     table = Decoder.fit(schema, public).decode(coded, seed=seed)
@@ -147,7 +144,7 @@ PUBLIC_TYPES = [pa.int8(), pa.uint16(), pa.int32(), pa.float32(), pa.float64(), 
 
 @laws
 @given(numeric(), st.sampled_from(PUBLIC_TYPES), st.lists(st.integers(0, 127), max_size=5), st.integers(0, 99))
-def test_whatever_type_the_public_column_has(column: Column, kind: pa.DataType, cells: list[int], seed: int) -> None:
+def test_whatever_type_the_public_column_has(column, kind, cells, seed):
     schema = Schema([column])
     if column.dates:
         days = [datetime.date(1970, 1, 1) + datetime.timedelta(days=cell) for cell in cells]
@@ -164,8 +161,8 @@ CELLS = st.one_of(*SIMPLE, st.dates(), st.datetimes(), st.binary(max_size=3))
 
 @laws
 @given(columns(), st.lists(CELLS, max_size=8), st.sampled_from(["list", "array", "pandas", "category"]))
-def test_no_cell_makes_encode_fail_or_changes_another_cells_code(column: Column, cells: list[Any], kind: str) -> None:
-    def codes(objects: list[Any]) -> list[int]:
+def test_no_cell_makes_encode_fail_or_changes_another_cells_code(column, cells, kind):
+    def codes(objects):
         filled = np.empty(len(objects), dtype=object)
         filled[:] = objects
         table = objects if kind == "list" else filled
@@ -181,7 +178,7 @@ def test_no_cell_makes_encode_fail_or_changes_another_cells_code(column: Column,
 
 @laws
 @given(numeric().filter(lambda column: not column.dates), st.lists(FLOATS, min_size=1, max_size=20))
-def test_codes_grow_with_the_number(column: Column, numbers: list[float]) -> None:
+def test_codes_grow_with_the_number(column, numbers):
     if column.unknown == "missing":
         return
     ordered = sorted(numbers)
@@ -195,7 +192,7 @@ COMPARISONS = dict(zip(("==", "!=", "<", "<=", ">", ">="), (op.eq, op.ne, op.lt,
 @pytest.mark.parametrize("sign", COMPARISONS)
 @laws
 @given(data=st.data())
-def test_a_comparison_of_codes_is_the_comparison_of_values(sign: str, data: st.DataObject) -> None:
+def test_a_comparison_of_codes_is_the_comparison_of_values(sign, data):
     inside = data.draw(st.integers(1, 11))
     edges = sorted(data.draw(st.sets(st.integers(-1, 13), max_size=4)) | {inside})
     shift = data.draw(st.sampled_from([0.0, 0.5]))
@@ -216,7 +213,7 @@ def test_a_comparison_of_codes_is_the_comparison_of_values(sign: str, data: st.D
 
 @laws
 @given(st.lists(FLOATS | st.none(), min_size=1, max_size=300), st.integers(2, 8))
-def test_an_inferred_schema_fits_its_table(cells: list[float | None], bins: int) -> None:
+def test_an_inferred_schema_fits_its_table(cells, bins):
     if all(cell is None for cell in cells):
         return
     schema = Schema.infer({"X": cells}, max_values=8, bins=bins)

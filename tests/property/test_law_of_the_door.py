@@ -7,16 +7,11 @@ cell is tried in a table with all others, in one with half of them, and in none 
 Files and tables in memory, whose types follow their rows, are also tried in `test_one_person.py`.
 """
 
-from __future__ import annotations
-
 import decimal
 import math
 import sqlite3
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -30,12 +25,12 @@ from worlds.extremes import CELLS, EVERY, SUBSETS, WORLDS, check_law, chosen, co
 opened = partial(open_source, rows_per_batch=16)  # so that rows, all of which are few, are in several batches
 
 
-def padded(cells: list[Any]) -> list[Any]:
+def padded(cells):
     """The cells of all worlds: the rest is missing."""
     return [*cells, *[None] * (WORLDS - len(cells))]
 
 
-def views(execute: Callable[[str], Any], types: dict[str, str]) -> None:
+def views(execute, types):
     """Of the table `given`, a view of each subset of its rows, with the copies of each column."""
     columns = ", ".join(f"{name} AS {own}" for name in types for own in copies(name))
     for number, worlds in enumerate(SUBSETS):
@@ -43,7 +38,7 @@ def views(execute: Callable[[str], Any], types: dict[str, str]) -> None:
         execute(f'CREATE VIEW rows_{number} AS SELECT "WORLD", "ONE", {columns} FROM given WHERE "WORLD" IN ({listed})')
 
 
-def law(address: str, types: dict[str, str]) -> None:
+def law(address, types):
     """The law of the tables rows_0 and so on at an address."""
     check_law(types, lambda worlds: opened(f"{address}/rows_{SUBSETS.index(worlds)}"), r"rows_\d+")
 
@@ -55,7 +50,7 @@ DUCKDB_NESTED = [
 ]
 
 
-def duckdb_types(database: Any) -> list[str]:
+def duckdb_types(database):
     """Every type that a column of this version may have."""
     named = "SELECT DISTINCT type_name FROM duckdb_types() ORDER BY type_name"
     declared = {}
@@ -70,7 +65,7 @@ def duckdb_types(database: Any) -> list[str]:
     return list(declared.values())
 
 
-def duckdb_cells(database: Any, name: str) -> list[tuple[str, str]]:
+def duckdb_cells(database, name):
     """The literals that can be cast to a type, and their texts."""
     found = []
     for cell in CELLS:
@@ -83,7 +78,7 @@ def duckdb_cells(database: Any, name: str) -> list[tuple[str, str]]:
     return found
 
 
-def test_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duckdb(tmp_path, monkeypatch):
     duckdb = pytest.importorskip("duckdb")
     place = tmp_path / "rows.duckdb"
     with duckdb.connect(place) as database:
@@ -137,7 +132,7 @@ TRY_CAST = """
 """
 
 
-def postgres_types(database: Any) -> list[str]:
+def postgres_types(database):
     """Every type that a column may have."""
     names = [name for (name,) in database.execute(BASE_TYPES).fetchall()]
     database.execute(TRY_CAST)
@@ -161,7 +156,7 @@ def postgres_types(database: Any) -> list[str]:
 
 
 @contextmanager
-def own_database(url: str, encoding: str) -> Iterator[str]:
+def own_database(url, encoding):
     """The address of a new database of this server."""
     import psycopg
 
@@ -172,7 +167,7 @@ def own_database(url: str, encoding: str) -> Iterator[str]:
         database.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def test_postgres(postgres_url: str) -> None:
+def test_postgres(postgres_url):
     import psycopg
 
     with own_database(postgres_url, "UTF8") as url:
@@ -195,7 +190,7 @@ def test_postgres(postgres_url: str) -> None:
         law(url, types)
 
 
-def sql(text: str) -> str:
+def sql(text):
     """A text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -204,7 +199,7 @@ RAW = [b"a", b"\xff", b"\xff\\xff", b"\\xff\xff", b"\xc3\xa9", b"\xe9", b"1", b"
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
-def test_postgres_databases_that_are_not_unicode(encoding: str, postgres_url: str) -> None:
+def test_postgres_databases_that_are_not_unicode(encoding, postgres_url):
     """Their text may have any bytes, or bytes that mean something else."""
     import psycopg
 
@@ -213,7 +208,7 @@ def test_postgres_databases_that_are_not_unicode(encoding: str, postgres_url: st
         with psycopg.connect(f"{url}?client_encoding={encoding}", autocommit=True) as database:
             columns = ", ".join(f"{column} {name}" for column, name in types.items())
             database.execute(f'CREATE TABLE given ("WORLD" bigint, "ONE" integer, {columns})')
-            kept: list[Any] = []
+            kept = []
             for raw in RAW:
                 escaped = "".join(f"\\x{byte:02x}" for byte in raw)
                 cell, bits = f"E'{escaped}'", f"'\\x{raw.hex()}'"
@@ -241,7 +236,7 @@ SQLITE_TYPES = [
 ]
 
 
-def test_sqlite(tmp_path: Path) -> None:
+def test_sqlite(tmp_path):
     """Every storage class in every declared type, text that is not UTF-8 included: types bind no cell."""
     types = {f"c{number}": name for number, name in enumerate(SQLITE_TYPES)}
     types["raw"] = "TEXT"
@@ -264,25 +259,25 @@ def test_sqlite(tmp_path: Path) -> None:
 MOMENTS = [0, 1, -1, 10**9, 2**31, 253402300799, -62135596800, 2**40, 2**53, 2**62, 2**63 - 1, -(2**63) + 1, -(2**62)]
 
 
-def whole(bits: int, *, signed: bool = True) -> list[int]:
+def whole(bits, *, signed=True):
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     return sorted(
         {*(each for each in (0, 1, 2, 37, 2**53, 2**53 + 1, 10**17 + 1, 10**17 + 2) if each <= high), low, high}
     )
 
 
-def fractions(bits: int) -> list[float]:
+def fractions(bits):
     with np.errstate(over="ignore"):
         cells = np.array([1, 37.5, 0.1, 5e-324, 65504, 3e38, 1e300, -math.inf]).astype(f"float{bits}")
     return [float(cell) for cell in dict.fromkeys(cells.tolist())]
 
 
-def arrays(kind: pa.DataType, cells: list[Any]) -> tuple[list[Any], Callable[[list[Any]], pa.Array]]:
+def arrays(kind, cells):
     """Cells, and how an array is made from some of them."""
     return padded(cells), lambda some: pa.array(some, kind)
 
 
-def stored(raw: pa.DataType, kind: pa.DataType, cells: list[Any]) -> tuple[list[Any], Callable[[list[Any]], pa.Array]]:
+def stored(raw, kind, cells):
     """As `arrays`, of a type that Python's objects cannot fill."""
     return padded(cells), lambda some: pa.array(some, raw).view(kind)
 
@@ -329,10 +324,10 @@ ARROW = {
 NOT_IN_PARQUET = ("interval", "text that is not UTF-8", "timestamp(s, None)", "timestamp(s, UTC)", "date64")
 
 
-def arrow_law(opened: Callable[[pa.Table], Any], without: tuple[str, ...] = ()) -> None:
+def arrow_law(opened, without=()):
     types = {f"c{number}": name for number, name in enumerate(name for name in ARROW if name not in without)}
 
-    def table(worlds: tuple[int, ...]) -> pa.Table:
+    def table(worlds):
         columns = {"WORLD": pa.array(worlds, pa.int64()), "ONE": pa.array([1] * len(worlds), pa.int64())}
         for column, name in types.items():
             cells, made = ARROW[name]
@@ -342,12 +337,12 @@ def arrow_law(opened: Callable[[pa.Table], Any], without: tuple[str, ...] = ()) 
     check_law(types, lambda worlds: opened(table(worlds)))
 
 
-def test_tables_in_memory() -> None:
+def test_tables_in_memory():
     arrow_law(opened)
 
 
-def test_parquet(tmp_path: Path) -> None:
-    def written(rows: pa.Table) -> Any:
+def test_parquet(tmp_path):
+    def written(rows):
         pq.write_table(rows, tmp_path / "rows.parquet")
         return opened(tmp_path / "rows.parquet")
 
@@ -371,7 +366,7 @@ SPARK_MADE = {
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_spark(spark: Any) -> None:
+def test_spark(spark):
     """In a session that the process has already, as temporary views, which may have types that no file has."""
     session = spark.session
     types, cells = {}, {}
@@ -398,7 +393,7 @@ def test_spark(spark: Any) -> None:
         selected = f"SELECT WORLD, ONE, {often} FROM (SELECT WORLD, 1 AS ONE, {once} {rows})"
         session.sql(f"CREATE OR REPLACE TEMPORARY VIEW law_{number} AS {selected}")
 
-    def view(worlds: tuple[int, ...]) -> Any:
+    def view(worlds):
         return opened(f"spark://session/law_{SUBSETS.index(worlds)}")
 
     few = [column for column, name in types.items() if name in THOROUGHLY]

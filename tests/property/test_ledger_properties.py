@@ -4,13 +4,10 @@ A model that shares no code with the ledger does the same with fractions: which 
 was drawn, which were given back. The ledger must agree with it on every refusal and every number.
 """
 
-from __future__ import annotations
-
 import tempfile
 from fractions import Fraction
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -34,25 +31,25 @@ class Accounts(RuleBasedStateMachine):
     """The ledger beside a model of it."""
 
     @initialize()
-    def begin(self) -> None:
+    def begin(self):
         self.folder = Path(tempfile.mkdtemp())
         self.ledger = Ledger(self.folder / "l")
         self.ledger.open_dataset("d", Unit(1), Budget.pure(CAP))
         self.cap = CAP
-        self.entries: list[dict[str, Any]] = []
-        self.opened: list[Fraction] | None = None  # the most that may have been spent by the end of each year
+        self.entries = []
+        self.opened = None  # the most that may have been spent by the end of each year
         self.year = 0
 
-    def teardown(self) -> None:
+    def teardown(self):
         if hasattr(self, "folder"):
             rmtree(self.folder)
 
     @property
-    def spent(self) -> Fraction:
+    def spent(self):
         return sum((entry["cost"] for entry in self.entries if not entry["returned"]), Fraction(0))
 
     @rule(plan=plans, cost=costs, folder=folders, again=st.booleans())
-    def reserve(self, plan: str, cost: Fraction, folder: str | None, again: bool) -> None:
+    def reserve(self, plan, cost, folder, again):
         terms = {"again": again, "folder": folder}
         mine = [entry for entry in self.entries if entry["plan"] == plan and not entry["returned"]]
         same = [entry for entry in mine if (entry["cost"], entry["folder"], entry["drawn"]) == (cost, folder, False)]
@@ -74,7 +71,7 @@ class Accounts(RuleBasedStateMachine):
             self.entries.append({**facts, "drawn": False, "returned": False, "hash": None, "failures": 0, "resumed": 0})
 
     @rule(number=numbers)
-    def draw(self, number: int) -> None:
+    def draw(self, number):
         entry = self.of(number)
         if entry is None or entry["drawn"] or entry["returned"]:
             with pytest.raises(PradeError):
@@ -84,7 +81,7 @@ class Accounts(RuleBasedStateMachine):
             entry["drawn"] = True
 
     @rule(number=numbers)
-    def give_back(self, number: int) -> None:
+    def give_back(self, number):
         entry = self.of(number)
         if entry is None or entry["drawn"] or entry["returned"]:
             with pytest.raises(PradeError):
@@ -96,7 +93,7 @@ class Accounts(RuleBasedStateMachine):
             entry["returned"] = True
 
     @rule(number=numbers, stage=stages)
-    def fail(self, number: int, stage: str) -> None:
+    def fail(self, number, stage):
         entry, before = self.of(number), self.ledger.remaining("d")
         if entry is None:
             with pytest.raises(PradeError):
@@ -107,7 +104,7 @@ class Accounts(RuleBasedStateMachine):
         assert self.ledger.remaining("d") == before
 
     @rule(number=numbers, digest=st.sampled_from(["h", "g"]))
-    def commit(self, number: int, digest: str) -> None:
+    def commit(self, number, digest):
         entry = self.of(number)
         if entry is None or not entry["drawn"] or entry["hash"] not in (None, digest):
             with pytest.raises(PradeError):
@@ -117,18 +114,18 @@ class Accounts(RuleBasedStateMachine):
             entry["hash"] = digest
 
     @rule(more=costs)
-    def raise_cap(self, more: Fraction) -> None:
+    def raise_cap(self, more):
         self.cap += more
         self.ledger.raise_cap("d", Budget.pure(self.cap), "why")
 
     @rule(years=st.integers(1, 3))
-    def divide(self, years: int) -> None:
+    def divide(self, years):
         self.ledger.divide("d", years)
         left = self.cap - self.spent
         self.opened, self.year = [self.spent + left * year / years for year in range(1, years + 1)], 0
 
     @rule()
-    def next_year(self) -> None:
+    def next_year(self):
         if self.opened is None or self.year + 1 == len(self.opened):
             with pytest.raises(PradeError):
                 self.ledger.next_year("d")
@@ -137,7 +134,7 @@ class Accounts(RuleBasedStateMachine):
             self.year += 1
 
     @invariant()
-    def the_ledger_agrees(self) -> None:
+    def the_ledger_agrees(self):
         if not hasattr(self, "ledger"):
             return
         statement = Ledger(self.ledger.path).statement("d")
@@ -160,7 +157,7 @@ class Accounts(RuleBasedStateMachine):
             # a later year has no less than its share, whatever was given back
             assert all(later - self.opened[self.year] + left <= statement.remaining.epsilon for later in self.opened)
 
-    def of(self, number: int) -> dict[str, Any] | None:
+    def of(self, number):
         return self.entries[number - 1] if number <= len(self.entries) else None
 
 

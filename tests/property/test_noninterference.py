@@ -3,53 +3,56 @@
 All runs of a kind are compared with that on an empty table; what is equal to the same thing is equal to each other.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
 
 import hypothesis.strategies as st
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
 from prade import Budget, Column, Schema, Synthesizer, Unit
 from prade.core.execution import Execution
 from prade.data.read.tables import write_table
-from worlds.observation import Observed, differences, observing, run_command
+from worlds.observation import differences, observing, run_command
 from worlds.plans import ledger_for
 from worlds.private_tables import (
     ALL,
+    EMPTY,
+    GROUPS,
+    LEDGER,
     NAMES,
     OTHER_TYPES,
+    PERSONS,
+    PLAN,
+    SCHEMA,
     TABLES,
+    Runs,
     csv,
     many,
     pandas,
     pandas_objects,
     parquet,
     parquet_files,
+    plan_for,
     polars,
     pyarrow_table,
+    succeeded,
     typed,
 )
 from worlds.secret_rows import MALFORMED
-from worlds.small_plan import EMPTY, GROUPS, LEDGER, PERSONS, PLAN, SCHEMA, Runs, plan_for, succeeded
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Runs:
+def runs(tmp_path):
     return Runs(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
-def test_every_kind_of_source(kind: Any, runs: Runs) -> None:
+def test_every_kind_of_source(kind, runs):
     nobody = succeeded(runs.measured(kind, EMPTY))
     for name in ("thousands", "wild"):
         assert differences(runs.measured(kind, TABLES[name]), nobody) == [], name
@@ -64,7 +67,7 @@ def test_every_kind_of_source(kind: Any, runs: Runs) -> None:
     ],
     ids=["pure", "zcdp", "approx"],
 )
-def test_every_kind_of_promise(unit: Unit, budget: Budget, runs: Runs) -> None:
+def test_every_kind_of_promise(unit, budget, runs):
     names = ("empty", "one row", "all missing", "all elsewhere")
     nobody, *others = (runs.measured(parquet, TABLES[name], plan_for(unit, budget)) for name in names)
     for other in others:
@@ -74,7 +77,7 @@ def test_every_kind_of_promise(unit: Unit, budget: Budget, runs: Runs) -> None:
 @pytest.mark.parametrize(
     "kind", [parquet, parquet_files, pandas, polars, pyarrow_table], ids=lambda kind: kind.__name__
 )
-def test_tables_with_other_types(kind: Any, runs: Runs) -> None:
+def test_tables_with_other_types(kind, runs):
     nobody = succeeded(runs.measured(kind, EMPTY))
     for table in OTHER_TYPES:
         assert differences(runs.measured(kind, table), nobody) == [], table.schema
@@ -99,7 +102,7 @@ TYPED = st.lists(st.tuples(LONGS, TEXTS, st.none() | st.floats(), PLACES, LONGS)
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Runs, dict[Any, Observed]]:
+def seen(tmp_path_factory):
     """A place for all examples, and the run without rows of each kind of source."""
     runs = Runs(tmp_path_factory.mktemp("examples"))
     return runs, {kind: succeeded(runs.measured(kind, EMPTY)) for kind in (pandas_objects, parquet, csv)}
@@ -107,7 +110,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Runs, dict[Any, Obse
 
 @settings(max_examples=8)
 @given(rows=OBJECTS)
-def test_any_python_objects(rows: list[tuple[Any, ...]], seen: tuple[Runs, dict[Any, Observed]]) -> None:
+def test_any_python_objects(rows, seen):
     runs, nobody = seen
     frame = pd.DataFrame(rows, columns=NAMES, dtype=object)
     assert differences(runs.measured(lambda *_: frame, EMPTY), nobody[pandas_objects]) == []
@@ -115,13 +118,13 @@ def test_any_python_objects(rows: list[tuple[Any, ...]], seen: tuple[Runs, dict[
 
 @settings(max_examples=6)
 @given(rows=TYPED, kind=st.sampled_from([parquet, csv]))
-def test_any_cells_in_files(rows: list[tuple[Any, ...]], kind: Any, seen: tuple[Runs, dict[Any, Observed]]) -> None:
+def test_any_cells_in_files(rows, kind, seen):
     runs, nobody = seen
     assert differences(runs.measured(kind, typed(rows)), nobody[kind]) == []
 
 
-def test_malformed_records_of_a_csv_file(runs: Runs) -> None:
-    def with_records(table: pa.Table, folder: Path) -> Path:
+def test_malformed_records_of_a_csv_file(runs):
+    def with_records(table, folder):
         place = csv(table, folder)
         place.write_bytes(b"\n".join([place.read_bytes().rstrip(), *MALFORMED, b""]))
         return place
@@ -134,7 +137,7 @@ STEPS = [f"measure.{step}" for step in ("counted", "prepared", "drawn", "written
 
 
 @pytest.mark.parametrize("step", [*STEPS, "ledger.reserve.durable", "ledger.commit.durable"])
-def test_a_run_that_breaks_off(step: str, runs: Runs) -> None:
+def test_a_run_that_breaks_off(step, runs):
     """Where it ended, what it said, and what it left."""
     nobody, everybody = (runs.measured(parquet, TABLES[name], broken=step) for name in ("empty", "thousands"))
     assert [each for each in nobody["steps"] if not each.startswith("ledger.fail")][-1] == step
@@ -143,18 +146,18 @@ def test_a_run_that_breaks_off(step: str, runs: Runs) -> None:
     assert differences(everybody, nobody) == []
 
 
-def test_the_columns_are_missing(runs: Runs) -> None:
+def test_the_columns_are_missing(runs):
     tables = (TABLES[name].select(["AGE", "PLACE", "ID"]) for name in ("empty", "thousands"))
     found = [runs.measured(parquet, table) for table in tables]
     assert "has no column" in found[0]["outcome"][0]
     assert differences(*found) == []
 
 
-def test_the_noise_fails(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_noise_fails(runs, monkeypatch):
     """The library's error may quote what it was given, the run's may not."""
 
-    def failing(*_: object, scale: float) -> Any:
-        def fail(counts: list[int]) -> NoReturn:
+    def failing(*_, scale):
+        def fail(counts):
             if len(counts) == 1:  # tried on a zero, before anything is spent
                 return [0]
             raise RuntimeError(f"cannot handle {counts}")
@@ -171,7 +174,7 @@ PUBLIC = typed([*many(300), (40, "m", 38.0, "b", 7)]).drop_columns(["ID"])
 
 
 @pytest.fixture(scope="module")
-def public_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def public_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("public")
     write_table(PUBLIC, folder / "public.parquet")
     write_table(GROUPS, folder / "groups.csv")
@@ -180,7 +183,7 @@ def public_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def commands(runs: Runs, table: pa.Table, *lines: list[object], unit: Unit = PERSONS) -> Observed:
+def commands(runs, table, *lines, unit=PERSONS):
     """Commands one after the other; the exit code of each is observed as well."""
     with runs.given(parquet, table) as private, observing(runs.home) as found:
         ledger_for(plan_for(unit), LEDGER)
@@ -193,7 +196,7 @@ def commands(runs: Runs, table: pa.Table, *lines: list[object], unit: Unit = PER
     return found
 
 
-def compared(found: list[Observed], *files: str) -> None:
+def compared(found, *files):
     """All commands succeeded and wrote the files, and nothing differs."""
     for other in found[1:]:
         assert differences(other, found[0]) == []
@@ -201,7 +204,7 @@ def compared(found: list[Observed], *files: str) -> None:
     assert all(found[0][f"file {name}"][1] > 0 for name in files)
 
 
-def test_measure_estimate_sample_and_report(public_files: Path, runs: Runs) -> None:
+def test_measure_estimate_sample_and_report(public_files, runs):
     public = ["--public", public_files / "public.parquet"]
     lines = [
         ["measure", public_files / "plan.toml", parquet, "-o", "release", "--ledger", "budget.ledger"],
@@ -218,8 +221,8 @@ def test_measure_estimate_sample_and_report(public_files: Path, runs: Runs) -> N
     )
 
 
-def test_synthesize(public_files: Path, runs: Runs) -> None:
-    line: list[object] = ["synthesize", parquet, "--schema", public_files / "schema.toml", "--no-tune"]
+def test_synthesize(public_files, runs):
+    line = ["synthesize", parquet, "--schema", public_files / "schema.toml", "--no-tune"]
     line += ["--public", public_files / "public.parquet", "--groups", public_files / "groups.csv", "--levels", "PLACE"]
     line += ["--max-rows-per-person", 2, "--person-id", "ID", "--epsilon", 1]
     line += ["-o", "release", "--dataset", "people", "--ledger", "budget.ledger"]
@@ -228,8 +231,8 @@ def test_synthesize(public_files: Path, runs: Runs) -> None:
     compared(found, "release/synthetic.parquet", "release/report.html", "release.plan.toml")
 
 
-def test_the_synthesizer(runs: Runs) -> None:
-    def fitted(table: pa.Table) -> Observed:
+def test_the_synthesizer(runs):
+    def fitted(table):
         with observing(runs.home) as found:
             terms = {"groups": GROUPS, "levels": ["PLACE"], "unit": PERSONS, "dataset": "people", "tune": False}
             ledger = ledger_for(PLAN, LEDGER)
@@ -253,10 +256,10 @@ def test_the_synthesizer(runs: Runs) -> None:
         assert differences(other, nobody) == []
 
 
-def test_a_leak_would_be_seen(runs: Runs) -> None:
+def test_a_leak_would_be_seen(runs):
     """Each way out, one at a time."""
 
-    def leaks(number: int) -> list[Callable[[], object]]:
+    def leaks(number):
         return [
             lambda: Path("notes").write_bytes(bytes(number)),
             lambda: Path(f"notes-{number}").touch(),

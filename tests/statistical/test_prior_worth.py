@@ -18,7 +18,7 @@ SCHEMA = Schema.from_mbi({f"c{i}": 10 for i in range(20)})
 
 
 @pytest.fixture(scope="module")
-def layout() -> Layout:
+def layout():
     generator = np.random.default_rng(0)
     shares = generator.dirichlet(np.full(10, 0.7), size=20)
     codes = {name: generator.choice(10, 500, p=shares[i]) for i, name in enumerate(SCHEMA.names)}

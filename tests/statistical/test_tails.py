@@ -15,13 +15,8 @@ kind: whatever OpenDP's exact sampler returns is what comes out, also at 12, 20 
 bits, and OpenDP is asked for the declared law at the declared scale and nothing else.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import opendp.measurements
@@ -49,14 +44,14 @@ CASES = [
 ALPHA = FALSE_ALARM / sum(len(case[2]) for case in CASES)
 
 
-def bounds(chance: float, draws: int) -> tuple[int, int]:
+def bounds(chance, draws):
     """Between which the number of draws beyond lies, but for a false alarm."""
     number = stats.binom(draws, chance)
     return int(number.ppf(ALPHA / 2)), int(number.isf(ALPHA / 2))
 
 
 @pytest.mark.parametrize(("law", "scale", "scales", "draws"), CASES, ids=str)
-def test_noise_falls_beyond_as_often_as_it_should(law: Any, scale: Fraction, scales: Any, draws: int) -> None:
+def test_noise_falls_beyond_as_often_as_it_should(law, scale, scales, draws):
     noise = np.abs(add_noise(np.zeros(draws, int), law, scale))
     values, mass = masses(law, scale)
     for number in scales:
@@ -69,7 +64,7 @@ def test_noise_falls_beyond_as_often_as_it_should(law: Any, scale: Fraction, sca
 ENDS = [2**63 - 1, -(2**63), 2**62, -(2**62) - 1]
 
 
-def far_out(scale: Fraction) -> list[int]:
+def far_out(scale):
     """Values that the exact law has, 6 to 40 scales out and at the ends of 64 bits."""
     out = [math.ceil(number * scale) + step for number in (6, 12, 20, 40) for step in (0, 1)]
     return [0, *out, *(-each for each in out), *ENDS]
@@ -78,20 +73,20 @@ def far_out(scale: Fraction) -> list[int]:
 class Sampler:
     """In OpenDP's place: it keeps what it was asked and returns what it was told to."""
 
-    def __init__(self, answers: list[int], kind: str, asked: list[tuple[Any, ...]]) -> None:
+    def __init__(self, answers, kind, asked):
         self.answers, self.kind, self.asked = answers, kind, asked
 
-    def __call__(self, domain: Any, metric: Any, *more: Any, scale: float) -> Callable[[list[int]], list[int]]:
+    def __call__(self, domain, metric, *more, scale):
         self.asked.append((self.kind, str(domain), str(metric), scale))
         return lambda counts: [self.answers[place % len(self.answers)] for place, _ in enumerate(counts)]
 
 
 @pytest.fixture
-def samplers(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[int]], list[tuple[Any, ...]]]:
+def samplers(monkeypatch):
     """Put samplers with these answers into OpenDP's place; the list of what they are asked for."""
 
-    def replace(answers: list[int]) -> list[tuple[Any, ...]]:
-        asked: list[tuple[Any, ...]] = []
+    def replace(answers):
+        asked = []
         for kind in ("laplace", "gaussian"):
             monkeypatch.setattr(opendp.measurements, f"make_{kind}", Sampler(answers, kind, asked))
         return asked
@@ -102,9 +97,7 @@ def samplers(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[int]], list[tupl
 @pytest.mark.parametrize(("law", "metric"), [("laplace", "L1"), ("gaussian", "L2")])
 @pytest.mark.parametrize("scale", [Fraction(1, 4), Fraction(7), Fraction(2**40 + 1), Fraction(2**53)], ids=str)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_the_sampler_returns_is_what_comes_out(
-    law: Any, metric: str, scale: Fraction, threads: int, samplers: Any
-) -> None:
+def test_what_the_sampler_returns_is_what_comes_out(law, metric, scale, threads, samplers):
     """No value is cut off, moved or dropped, and OpenDP is asked once, for this law at this scale."""
     answers = far_out(scale)
     asked = samplers(answers)
@@ -117,7 +110,7 @@ def test_what_the_sampler_returns_is_what_comes_out(
     assert measured_by.startswith(metric)
 
 
-def test_what_the_sampler_returns_is_what_is_released(samplers: Any, tmp_path: Path) -> None:
+def test_what_the_sampler_returns_is_what_is_released(samplers, tmp_path):
     """From the sampler to the file, and back from the file."""
     schema = Schema([Column("AGE", "numeric", edges=list(range(1, 40)))])
     ages = Level("TOWN", Workload.all_marginals(schema, 1), total=0)
@@ -134,7 +127,7 @@ def test_what_the_sampler_returns_is_what_is_released(samplers: Any, tmp_path: P
     assert {(kind, Fraction(scale)) for kind, *_, scale in asked} == {("laplace", question.scale)}
 
 
-def test_the_library_promises_pure_privacy_at_the_declared_scale() -> None:
+def test_the_library_promises_pure_privacy_at_the_declared_scale():
     """By OpenDP's own map: what it samples has no cut-off tail, for which no finite epsilon could be promised."""
     dp.enable_features("contrib")
     from prade.measuring.noise import _mechanism

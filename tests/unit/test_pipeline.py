@@ -19,7 +19,7 @@ from prade.pipeline import fit, write_sample
 from prade.planning.settings import Expected
 from prade.release.terms import Terms
 from worlds.commands import call
-from worlds.same_release import content, fixed_noise
+from worlds.releases import content, fixed_noise
 
 BY = ["STATE", "PLACE"]
 

@@ -18,7 +18,7 @@ FLAGS = [
 ]  # no sandbox, because root, as in a container, may not have one
 
 
-def program() -> str | None:
+def program():
     """The browser that is installed, if any."""
     return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
 
@@ -26,18 +26,18 @@ def program() -> str | None:
 class Chromium:
     """One browser; `page` opens a file in a tab of its own."""
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command):
         self.folder = Path(tempfile.mkdtemp(prefix="prade-chromium-"))
         given = [command, *FLAGS, f"--user-data-dir={self.folder}", "about:blank"]
         self.process = subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.pages: list[Page] = []
+        self.pages = []
         try:
             self.address = self._address()
         except BaseException:
             self.close()
             raise
 
-    def _address(self) -> str:
+    def _address(self):
         """Where it listens: it writes port and path into a file once it does."""
         known = self.folder / "DevToolsActivePort"
         end = time.monotonic() + PATIENCE
@@ -50,11 +50,11 @@ class Chromium:
             time.sleep(0.05)
         raise RuntimeError(f"Chromium did not listen within {PATIENCE:g} seconds")
 
-    def page(self, path: Path, width: int = 1200, height: int = 900, fragment: str = "") -> "Page":
+    def page(self, path, width=1200, height=900, fragment=""):
         self.pages.append(Page(self.address, path, width, height, fragment))
         return self.pages[-1]
 
-    def close(self) -> None:
+    def close(self):
         for page in self.pages:
             page.connected.close()
         self.process.terminate()
@@ -69,7 +69,7 @@ class Chromium:
 class Page:
     """A file in a tab: `run` evaluates JavaScript, `press` and `click` are real input; what went wrong is kept."""
 
-    def __init__(self, address: str, path: Path, width: int, height: int, fragment: str) -> None:
+    def __init__(self, address, path, width, height, fragment):
         from websockets.sync.client import connect
 
         self.connected = ExitStack()
@@ -77,10 +77,10 @@ class Page:
         settings = {"max_size": None, "open_timeout": PATIENCE, "ping_interval": None}
         self.socket = self.connected.enter_context(connect(address, **settings))
         self.number = 0
-        self.session: str | None = None
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.events: list[str] = []
+        self.session = None
+        self.complaints = []
+        self.requests = []
+        self.events = []
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -94,9 +94,7 @@ class Page:
             assert time.monotonic() < end, "the page was not loaded in time"
             self.receive()
 
-    # ------------------------------------------------------------------ the protocol
-
-    def send(self, method: str, **parameters):
+    def send(self, method, **parameters):
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -109,7 +107,7 @@ class Page:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
 
-    def receive(self) -> dict:
+    def receive(self):
         message = json.loads(self.socket.recv(timeout=PATIENCE))
         method, found = message.get("method"), message.get("params", {})
         if method:
@@ -125,20 +123,18 @@ class Page:
             self.requests.append(found["request"]["url"])
         return message
 
-    # ------------------------------------------------------------------ what a person does and sees
-
-    def run(self, script: str):
+    def run(self, script):
         """The value of a JavaScript expression."""
         found = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"]["exception"]["description"])
         return found["result"].get("value")
 
-    def texts(self, selector: str) -> list[str]:
+    def texts(self, selector):
         """The texts of all elements."""
         return self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent.trim())")
 
-    def choose(self, selector: str, value: str) -> None:
+    def choose(self, selector, value):
         """Take an option of a select box, as a person would: it must be there."""
         self.run(
             f"(() => {{ const box = document.querySelector({json.dumps(selector)});"
@@ -147,7 +143,7 @@ class Page:
             f" box.value = {json.dumps(value)}; box.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"
         )
 
-    def click(self, selector: str, place: int = 0) -> None:
+    def click(self, selector, place=0):
         """Click in the middle of an element, where it can be seen; something else lying there is an error."""
         x, y = self.run(
             f"(() => {{ const e = document.querySelectorAll({json.dumps(selector)})[{place}];"
@@ -160,7 +156,7 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def press(self, key: str) -> None:
+    def press(self, key):
         """Press a key: Tab, Enter, ArrowRight and the like."""
         codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
         what = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": codes[key]}
@@ -168,21 +164,21 @@ class Page:
         self.send("Input.dispatchKeyEvent", type="keyDown", **what, **text)
         self.send("Input.dispatchKeyEvent", type="keyUp", **what)
 
-    def write(self, selector: str, text: str) -> None:
+    def write(self, selector, text):
         """Write into a field."""
         self.run(f"document.querySelector({json.dumps(selector)}).focus()")
         self.send("Input.insertText", text=text)
 
-    def resize(self, width: int, height: int) -> None:
+    def resize(self, width, height):
         self.send(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
 
-    def settle(self) -> None:
+    def settle(self):
         """Wait until what was asked for is drawn, which a tab behind another is not."""
         self.send("Page.bringToFront")
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))")
 
-    def pdf(self) -> bytes:
+    def pdf(self):
         """The page on paper."""
         return base64.b64decode(self.send("Page.printToPDF", printBackground=True)["data"])

@@ -2,9 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from prade import Column, Schema
 
@@ -19,14 +17,14 @@ EDGES = {
 }
 
 
-def contest_schema(declared: Path | Mapping[str, Any]) -> Schema:
+def contest_schema(declared):
     """The schema in the contest's file, or in the entries of its columns."""
     if isinstance(declared, Path):
         declared = json.loads(declared.read_text())["schema"]
     return Schema([_column(name, entry) for name, entry in declared.items()])
 
 
-def _column(name: str, entry: Mapping[str, Any]) -> Column:
+def _column(name, entry):
     if "values" in entry:
         return Column(name, "group" if name in ("PUMA", "YEAR") else "categorical", values=entry["values"])
     integer = "float" not in entry["dtype"]

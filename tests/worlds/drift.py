@@ -1,14 +1,10 @@
 """Places whose private rows come from the population of the public ones, or, in some of them, from another one."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 import numpy as np
 
-from prade import Budget, Column, Plan, Schema, Task
+from prade import Column, Plan, Schema, Task
 from prade.data.public.public import Public
-from prade.diagnosis.diagnose import Diagnosis, diagnosed
+from prade.diagnosis.diagnose import diagnosed
 from worlds.releases import counted
 
 SIZES = {"TEN": 4, "SEX": 2, "AGE": 7, "RARE": 5}
@@ -29,13 +25,13 @@ Shares = dict[str, np.ndarray]
 class World:
     """Twelve places of two states; the public table has the same places (`recurring`) or twelve others like them."""
 
-    def __init__(self, seed: int, budget: Budget, *, recurring: bool = True) -> None:
+    def __init__(self, seed, budget, *, recurring=True):
         self.generator = generator = np.random.default_rng(seed)
         self.plan = Plan.simplest(Task("drift", SCHEMA, budget, levels=["STATE", "PLACE"], groups=GROUPS))
         base = {
             name: generator.dirichlet(np.full(size, 0.2 if name == "RARE" else 2.0)) for name, size in SIZES.items()
         }
-        self.places: list[Shares] = [
+        self.places = [
             {name: generator.dirichlet(np.maximum(40 * p, 0.02)) for name, p in base.items()} if recurring else base
             for _ in range(PLACES)
         ]
@@ -45,7 +41,7 @@ class World:
         table = {**public, "STATE": public["STATE"] + away, "PLACE": public["PLACE"] + away}
         self.public = Public.of(SCHEMA, table, ["STATE", "PLACE"])
 
-    def _rows(self, places: list[Shares], sizes: np.ndarray) -> dict[str, np.ndarray]:
+    def _rows(self, places, sizes):
         """Rows of every place, drawn at random."""
         place = np.repeat(np.arange(PLACES), sizes)
         drawn = {
@@ -56,13 +52,13 @@ class World:
         }
         return {"STATE": STATE_OF[place], "PLACE": place, **drawn}
 
-    def answers(self, changed: Mapping[int, Shares] | None = None) -> list[list[np.ndarray]]:
+    def answers(self, changed=None):
         """Noisy counts of private rows; places in `changed` have other shares in some columns."""
         places = [{**p, **(changed or {}).get(g, {})} for g, p in enumerate(self.places)]
         self.private = self._rows(places, self.sizes)
         return [list(parts) for parts in counted(self.plan, self.private, self.generator).noisy]
 
-    def distances(self) -> np.ndarray:
+    def distances(self):
         """Total-variation distances between the private rows of the last answers and the public ones: [places, 4].
 
         For recurring places only.
@@ -76,12 +72,12 @@ class World:
                 found[place, k] = np.abs(mine / max(mine.sum(), 1) - theirs / theirs.sum()).sum() / 2
         return found
 
-    def diagnosis(self, changed: Mapping[int, Shares] | None = None, **options: object) -> Diagnosis:
+    def diagnosis(self, changed=None, **options):
         """The diagnosis of noisy counts."""
         return diagnosed(self.plan, self.answers(changed), self.public, **options)
 
 
-def moved(shares: np.ndarray, distance: float) -> np.ndarray:
+def moved(shares, distance):
     """Shares at this total-variation distance: taken from the largest cell, given to the smallest."""
     other = shares.copy()
     other[np.argmax(shares)] -= distance

@@ -15,8 +15,7 @@ from prade.core.execution import Execution
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.release.release import Release
-from worlds.people import IN_TOWNS, TOWN_PLAN
-from worlds.plans import ledger_for
+from worlds.plans import IN_TOWNS, TOWN_PLAN, ledger_for
 from worlds.processes import said
 
 __all__ = ["COUNTED", "HERE", "World", "kept", "nothing_spent", "numbers", "reserved", "spent"]
@@ -121,9 +120,6 @@ class World:
 
 def numbers(noisy):
     return [[part.tolist() for part in parts] for parts in noisy]
-
-
-# ---------------------------------------------------------------- what a run that failed says and leaves
 
 
 def nothing_spent(world, message, words):

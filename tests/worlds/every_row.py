@@ -1,10 +1,6 @@
 """A world so small that every row and every person in it can be tried, and tables of many such worlds at once."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +9,9 @@ from prade import Column, Schema
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 
-Row = tuple[Any, ...]
 SCHEMA = Schema([Column("A", "categorical", values=(0, 1)), Column("B", "numeric", edges=(5,), missing=True)])
 PLACES = ["here", "there"]
-ROWS: list[Row] = list(itertools.product([0, 1], [1, 7, None], [*PLACES, "elsewhere"]))  # but for order
+ROWS = list(itertools.product([0, 1], [1, 7, None], [*PLACES, "elsewhere"]))  # but for order
 PARTS = {
     "A": Marginal.of(SCHEMA, ["A"]),
     "A x B": Marginal.of(SCHEMA, ["A", "B"]),
@@ -28,12 +23,12 @@ PARTS = {
 TYPES = {"WORLD": pa.int64(), "PERSON": pa.string(), "A": pa.int64(), "B": pa.int64(), "PLACE": pa.string()}
 
 
-def persons(most: int) -> list[tuple[Row, ...]]:
+def persons(most):
     """Every person with up to `most` rows; the first has none."""
     return [rows for many in range(most + 1) for rows in itertools.combinations_with_replacement(ROWS, many)]
 
 
-def one_table(worlds: Sequence[Sequence[tuple[str, Row]]]) -> tuple[pa.Table, dict[str, Any]]:
+def one_table(worlds):
     """The rows (person, row) of all worlds in one table, persons of different worlds being different; its groups."""
     rows = [(world, f"{world}:{person}", *row) for world, table in enumerate(worlds) for person, row in table]
     columns = zip(*rows, strict=True) if rows else [()] * len(TYPES)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,12 +64,12 @@ OTHERS = [
 CELLS = list(dict.fromkeys([*NUMBERS, *MOMENTS, *TIMES, *TEXTS, *OTHERS]))
 
 
-def chosen(name: str, texts: Iterable[tuple[str, str]]) -> list[str]:
+def chosen(name, texts):
     """Some of the literals that an engine can cast to a type, each with the engine's text of it: no text twice.
 
     Always the first ones, which doubles cannot tell apart.
     """
-    different: dict[str, str] = {}
+    different = {}
     for literal, text in texts:
         different.setdefault(text, literal)
     found = list(different.values())
@@ -77,22 +77,19 @@ def chosen(name: str, texts: Iterable[tuple[str, str]]) -> list[str]:
     return found if len(found) <= most else found[:2] + random.Random(name).sample(found[2:], most - 2)
 
 
-# ---------------------------------------------------------------------- schemas
-
-Make = Callable[[str], Column]
-LOST: dict[str, Any] = {"missing": True, "unknown": "missing"}
+LOST = {"missing": True, "unknown": "missing"}
 LONG = [*(f"v{number}" for number in range(98)), "a", "b", "1", "2020-01-01", "true", "[1, 2]"]
 
 
-def _numeric(**declared: Any) -> Make:
+def _numeric(**declared):
     return lambda name: Column(name, "numeric", **declared)
 
 
-def _listed(*values: Any, **declared: Any) -> Make:
+def _listed(*values, **declared):
     return lambda name: Column(name, "categorical", values=values, **declared)
 
 
-SCHEMAS: dict[str, dict[str, Make]] = {
+SCHEMAS = {
     "numbers": {
         "far edges": _numeric(edges=(-1e300, 1e300)),
         "near edges": _numeric(edges=(-5e-324, 0, 5e-324), missing=True),
@@ -125,20 +122,17 @@ SCHEMAS: dict[str, dict[str, Make]] = {
 }
 
 
-# ---------------------------------------------------------------------- questions
-
 MOST_SCHEMAS = max(map(len, SCHEMAS.values()))
 ONE = Schema([Column("ONE", "categorical", values=(1,))])
-FOR_GROUPS: dict[str, list[Any]] = {"numbers": [0, 1, 2], "texts": LONG}
-Outcome = Any  # of each column an array [world, count]; or the words of a refusal
+FOR_GROUPS = {"numbers": [0, 1, 2], "texts": LONG}
 
 
-def copies(column: str) -> list[str]:
+def copies(column):
     """The names of a type's columns, which are all alike."""
     return [f"{column}_{number}" for number in range(MOST_SCHEMAS)]
 
 
-def type_of(name: str) -> str:
+def type_of(name):
     """The column of `types` that a table's column is a copy of."""
     return name.partition("_")[0]
 
@@ -151,7 +145,7 @@ class Question:
     names: tuple[str, ...]
     ask: Callable[[Any], list[Any]]
 
-    def outcome(self, source: Any) -> Outcome:
+    def outcome(self, source):
         """The counts, or the words of the refusal; all other errors are failures of the test."""
         try:
             counts = [np.asarray(each).reshape(WORLDS, -1) for each in self.ask(source)]
@@ -160,14 +154,14 @@ class Question:
         return dict(zip(self.names, counts, strict=True))
 
 
-def codes(columns: Sequence[Column]) -> Question:
+def codes(columns):
     """The codes of all cells of these columns."""
     schema, names = Schema(columns), tuple(column.name for column in columns)
     parts = [Marginal.of(schema, [name]) for name in names]
     return Question("codes", names, lambda source: count(source, schema, parts, {"WORLD": list(EVERY)}))
 
 
-def in_groups(name: str, kind: str) -> Question:
+def in_groups(name, kind):
     """Which worlds are in which listed group of a column."""
     values = FOR_GROUPS[kind]
     groups = {"WORLD": [world for world in EVERY for _ in values], name: values * WORLDS}
@@ -175,18 +169,13 @@ def in_groups(name: str, kind: str) -> Question:
     return Question(f"groups of {kind}", (name,), lambda source: count(source, ONE, parts, groups))
 
 
-def persons(name: str, most: int = 1) -> Question:
+def persons(name, most=1):
     """Which worlds count if a column has the person id, and so many rows of a person count."""
     parts, unit = [Marginal.of(ONE, ["ONE"])], Unit(most, person_id=name)
     return Question("persons", (name,), lambda source: count(source, ONE, parts, {"WORLD": list(EVERY)}, unit))
 
 
-# ---------------------------------------------------------------------- the law
-
-
-def check_law(
-    types: dict[str, str], opened: Callable[[tuple[int, ...]], Any], unnamed: str = "", few: Sequence[str] = ()
-) -> None:
+def check_law(types, opened, unnamed="", few=()):
     """The outcomes of all questions, for the same rows in several tables, are those of the whole table.
 
     `opened(worlds)` opens the table that has the rows of these worlds; `unnamed` is what messages call it. `types` maps
@@ -194,7 +183,7 @@ def check_law(
     asked about the codes of the others alone, and of one half of the rows.
     """
 
-    def outcomes(worlds: tuple[int, ...], questions: Sequence[Question]) -> list[Outcome]:
+    def outcomes(worlds, questions):
         with opened(worlds) as source:
             found = [question.outcome(source) for question in questions]
         return [re.sub(unnamed, "", each) if isinstance(each, str) else each for each in found]
@@ -218,7 +207,7 @@ def check_law(
     assert not told, "\n".join(told)
 
 
-def _codes_asked(source: Any, types: list[str], family: str) -> Iterator[Question]:
+def _codes_asked(source, types, family):
     """Questions about the codes of all columns by the schemas of a family, as a table without rows allows them.
 
     A type that one schema cannot fit is asked about by that one alone; a schema may also be refused whatever the type.
@@ -235,10 +224,7 @@ def _codes_asked(source: Any, types: list[str], family: str) -> Iterator[Questio
         yield codes(list(columns.values()))
 
 
-Broken = tuple[str, str, str]  # what was asked, of which column, and what is wrong
-
-
-def _alone(question: Question, outcome: Outcome) -> Iterator[Broken]:
+def _alone(question, outcome):
     """What must hold in the whole table: each row has one code in each column, and counts as one at most."""
     if isinstance(outcome, str):
         if "failed in" in outcome or not any(f"'{name}'" in outcome for name in question.names):
@@ -250,7 +236,7 @@ def _alone(question: Question, outcome: Outcome) -> Iterator[Broken]:
             yield question.words, name, "a row has no code, or two, or counts twice"
 
 
-def _differences(question: Question, worlds: tuple[int, ...], expected: Outcome, outcome: Outcome) -> Iterator[Broken]:
+def _differences(question, worlds, expected, outcome):
     if isinstance(outcome, str) or isinstance(expected, str):
         if str(outcome) != str(expected):
             what = f"{str(expected)[:160]} with all rows, {str(outcome)[:160]} with {len(worlds)}"

@@ -1,15 +1,10 @@
 """A release of three levels with enough groups for several batches: invented places, some of which are public too."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 
-from prade import Ask, Level, Plan, Release, Workload
+from prade import Ask, Level, Release, Workload
 from prade.data.public.public import Public
-from prade.estimating.levels.estimates import Estimates
 from worlds.plans import plan_of
 from worlds.releases import counted, write_folder
 from worlds.survey import SCHEMA
@@ -24,7 +19,7 @@ ONES = Workload.all_marginals(SCHEMA, 1)
 PAIR = Workload.marginals(SCHEMA, [("AGE", "WORK")])
 
 
-def people(rows: int, states: list[int], seed: int, places: int = PLACES) -> dict[str, np.ndarray]:
+def people(rows, states, seed, places=PLACES):
     """People who differ from place to place."""
     generator = np.random.default_rng(seed)
     place = generator.integers(places, size=rows)
@@ -38,28 +33,25 @@ def people(rows: int, states: list[int], seed: int, places: int = PLACES) -> dic
     }
 
 
-def plan() -> Plan:
-    """Everybody, states and places."""
-    return plan_of(SCHEMA, Level((), PAIR), Level("STATE"), Level("PLACE", [Ask(ONES, 2)]), groups=GROUPS, budget=4)
-
-
-def public_table() -> pa.Table:
+def public_table():
     """Two states that the plan does not have, and one of it, whose places recur."""
     return pa.table(people(2_000, [1, 8, 9], 1, places=8))
 
 
-def public() -> Public:
+def public():
     """The same, coded."""
     return Public.of(SCHEMA, public_table(), ["STATE", "PLACE"])
 
 
-def release(folder: Path | None = None) -> Release:
+def release(folder=None):
     """Noisy counts, in a folder if one is given."""
-    made = counted(plan(), people(20_000, [1, 2, 3], 2), np.random.default_rng(3))
+    levels = Level((), PAIR), Level("STATE"), Level("PLACE", [Ask(ONES, 2)])
+    plan = plan_of(SCHEMA, *levels, groups=GROUPS, budget=4)
+    made = counted(plan, people(20_000, [1, 2, 3], 2), np.random.default_rng(3))
     return made if folder is None else Release.load(write_folder(folder, made.plan, made.noisy))
 
 
-def bits(estimates: Estimates) -> list[bytes]:
+def bits(estimates):
     """All that was estimated, to the last bit."""
     return [
         b"".join(array.tobytes() for array in arrays if array is not None) + "".join(each.status).encode()

@@ -1,7 +1,4 @@
-"""Run under `mpirun -n 3 python -m mpi4py.futures`: estimates a release on the other processes, and prints their bits.
-
-The argument is the release's folder.
-"""
+"""Under `mpirun -n 3 python -m mpi4py.futures`: the bits of a release, estimated on the other processes."""
 
 import hashlib
 import sys

@@ -4,8 +4,6 @@ What is left to chance in a run is replaced as well: noise and choices by fixed 
 still, random names by counted ones. Whatever differs between two observed runs then comes from what they were given.
 """
 
-from __future__ import annotations
-
 import gc
 import itertools
 import logging
@@ -19,20 +17,15 @@ import threading
 import traceback
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from io import StringIO
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import opendp.measurements
 import pytest
 
 import prade.core.execution
-
-Observed = dict[str, Any]
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LOWEST, HIGHEST = -60, 900  # of the fixed stream: below, among and far above the counts of the tables that are tried
@@ -42,7 +35,7 @@ class StoppedClock(datetime):
     """It is always noon."""
 
     @classmethod
-    def now(cls, tz: Any = None) -> datetime:
+    def now(cls, tz=None):
         """Noon."""
         return NOON.astimezone(tz)
 
@@ -50,12 +43,12 @@ class StoppedClock(datetime):
 class Steps:
     """The steps that runs announce to audit hooks; `broken` names one at which the disk is full."""
 
-    def __init__(self) -> None:
-        self.heard: list[str] | None = None
+    def __init__(self):
+        self.heard = None
         self.broken = ""
         sys.addaudithook(self._hear)  # which stays for good, so there is one for all runs
 
-    def _hear(self, event: str, values: tuple[Any, ...]) -> None:
+    def _hear(self, event, values):
         if event == "prade.step" and self.heard is not None:
             self.heard.append(values[0])
             if values[0] == self.broken:
@@ -66,12 +59,12 @@ STEPS = Steps()
 
 
 @contextmanager
-def observing(home: Path, *, broken: str = "") -> Iterator[Observed]:
+def observing(home, *, broken=""):
     """Observe the block, whose current folder is `home`, new and empty; afterwards all is in the dict, `home` is gone.
 
     Every run is given the same `home`: its name is in messages. `broken` is a step at which the disk is full.
     """
-    found: Observed = {"progress": []}
+    found = {"progress": []}
     home.mkdir()
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
@@ -105,7 +98,7 @@ def observing(home: Path, *, broken: str = "") -> Iterator[Observed]:
     shutil.rmtree(home)
 
 
-def differences(first: Observed, second: Observed) -> list[str]:
+def differences(first, second):
     """Where two runs differ, each with both sides in short."""
     names = sorted(first.keys() | second.keys())
     return [
@@ -115,48 +108,45 @@ def differences(first: Observed, second: Observed) -> list[str]:
     ]
 
 
-def events_of(ledger: Path) -> list[str]:
+def events_of(ledger):
     """All rows of a ledger's file, its events in their order; what is random in a run is counted here, so it stays."""
     with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as file:
         tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         return [f"{name}: {row}" for name in tables for row in file.execute(f'SELECT * FROM "{name}" ORDER BY 1')]
 
 
-def run_command(*arguments: object) -> None:
+def run_command(*arguments):
     """A command, as the shell would run it; it ends in SystemExit with the exit code."""
     from prade.cli.main import main
 
     main([str(each) for each in arguments])
 
 
-# ---------------------------------------------------------------------- chance
-
-
 class FixedNoise:
     """Stands in for the noise library: answers from a stream of its own, whatever the counts."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.call = 0
 
-    def noise(self, *_: object, scale: float) -> Callable[[Sequence[int]], list[int]]:
+    def noise(self, *_, scale):
         """In place of make_laplace and make_gaussian."""
         return self._drawn
 
-    def _drawn(self, counts: Sequence[int]) -> list[int]:
+    def _drawn(self, counts):
         self.call += 1
         return np.random.default_rng([11, self.call]).integers(LOWEST, HIGHEST, len(counts)).tolist()
 
 
-def _replace_chance(patch: pytest.MonkeyPatch) -> None:
+def _replace_chance(patch):
     fixed = FixedNoise()
     patch.setattr(opendp.measurements, "make_laplace", fixed.noise)
     patch.setattr(opendp.measurements, "make_gaussian", fixed.noise)
     for module in [module for name, module in sys.modules.items() if name.startswith("prade.")]:
         if vars(module).get("datetime") is datetime:
             patch.setattr(module, "datetime", StoppedClock)
-    numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
+    numbers = defaultdict(itertools.count)
 
-    def token(size: int | None = None) -> str:
+    def token(size=None):
         # Numbered for each caller: how often an engine needs a name must not show in a folder's name.
         return f"{next(numbers[sys._getframe(1).f_code.co_qualname]):0{2 * (size or 32)}x}"
 
@@ -165,30 +155,27 @@ def _replace_chance(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tempfile, "_get_candidate_names", lambda: names)
 
 
-# ---------------------------------------------------------------------- what is said
-
-
-def _record_progress(patch: pytest.MonkeyPatch, told: list[Any]) -> None:
+def _record_progress(patch, told):
     """Commands tell a bar; here it is a list."""
 
     @contextmanager
-    def bar(**_: bool) -> Iterator[Any]:
+    def bar(**_):
         yield lambda *arguments: told.append(arguments)
 
     patch.setattr(prade.core.execution, "progress_bar", bar)
 
 
 @contextmanager
-def _logs() -> Iterator[list[logging.LogRecord]]:
+def _logs():
     """All records of all libraries, except two that know nothing of rows.
 
     The compiler is told of kernels, and compiles once. Spark's finalizer forgets objects that earlier tests left, a
     second or more after they were collected.
     """
     gc.collect()
-    found: list[logging.LogRecord] = []
+    found = []
 
-    def keep(record: logging.LogRecord) -> None:
+    def keep(record):
         of_finalizer = type(threading.current_thread()).__name__ == "FinalizerWorker"
         if not (of_finalizer and record.name.startswith("py4j")):
             found.append(record)
@@ -209,9 +196,9 @@ def _logs() -> Iterator[list[logging.LogRecord]]:
 
 
 @contextmanager
-def _captured() -> Iterator[dict[str, str]]:
+def _captured():
     """Both outputs, what Python writes and what libraries write past it; they are in the dict after the block."""
-    said: dict[str, str] = {}
+    said = {}
     with ExitStack() as stack:
         for number, name, redirect in ((1, "stdout", redirect_stdout), (2, "stderr", redirect_stderr)):
             stack.enter_context(_output(number, name, redirect, said))
@@ -219,7 +206,7 @@ def _captured() -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def _output(number: int, name: str, redirect: Any, said: dict[str, str]) -> Iterator[None]:
+def _output(number, name, redirect, said):
     with tempfile.TemporaryFile() as below:
         saved = os.dup(number)
         os.dup2(below.fileno(), number)
@@ -233,13 +220,13 @@ def _output(number: int, name: str, redirect: Any, said: dict[str, str]) -> Iter
         said[name] = above.getvalue() + below.read().decode(errors="replace")
 
 
-def _with_contexts(error: BaseException | None) -> Iterator[BaseException]:
+def _with_contexts(error):
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def _words(error: BaseException) -> list[str]:
+def _words(error):
     """What an error shows: itself, its attributes, and where it was raised."""
     shown = [f"{type(error).__name__}: {error}", str(sorted(vars(error).items(), key=str))]
     return shown + [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]

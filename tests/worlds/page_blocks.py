@@ -6,9 +6,7 @@
 * ```text otherwise: something to look at.
 
 `<!-- needs: NAME -->` above a block names something that not every machine has; without it the block is left out.
-
-Rehearsals get no effort, whatever the page gives them, so they rehearse one plan: `tests/unit/tuning` is about the
-search for a better one. All else is run as it is written.
+Rehearsals get no effort, so they rehearse one plan. All else is run as it is written.
 """
 
 from __future__ import annotations
@@ -19,10 +17,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from prade import Plan, Schema
 from prade.planning.task import targets_of_file
@@ -48,7 +44,7 @@ class Block:
     shown: str | None = None
     needs: str | None = None
 
-    def run(self, namespace: dict[str, Any], page: str, environment: Mapping[str, str] | None = None) -> None:
+    def run(self, namespace, page, environment=None):
         """Run it in the current folder; an AssertionError or the block's own error says where it failed."""
         assert self.language in LANGUAGES, f"{page}:{self.line}: a block of {self.language or 'no language'}"
         if self.language == "python":
@@ -58,18 +54,18 @@ class Block:
         elif self.language == "toml":
             self._load()
 
-    def _run_python(self, namespace: dict[str, Any], page: str) -> None:
+    def _run_python(self, namespace, page):
         if ">>> " not in self.code:
             # the empty lines make a traceback name the page's own line
             exec(compile("\n" * self.line + self.code, page, "exec"), namespace)
             return
         test = doctest.DocTestParser().get_doctest(self.code, namespace, f"{page}:{self.line}", page, self.line)
-        report: list[str] = []
+        report = []
         failed = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append, clear_globs=False).failed
         namespace.update(test.globs)
         assert not failed, "".join(report)
 
-    def _run_shell(self, page: str, environment: Mapping[str, str]) -> None:
+    def _run_shell(self, page, environment):
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", self.code],
@@ -87,7 +83,7 @@ class Block:
                 f"{page}:{self.line} shows\n{self.shown}\nbut prints\n{done.stdout}"
             )
 
-    def _load(self) -> None:
+    def _load(self):
         found = tomllib.loads(self.code)
         if "dataset" in found or "target" in found:
             Path("page.toml").write_text(self.code, encoding="utf-8")
@@ -96,7 +92,7 @@ class Block:
             Schema.from_toml(self.code)
 
 
-def blocks(text: str) -> Iterator[Block]:
+def blocks(text):
     """The fenced blocks of a page, from top to bottom."""
     for match in BLOCK.finditer(text):
         line = text[: match.start()].count("\n") + 1
@@ -104,9 +100,9 @@ def blocks(text: str) -> Iterator[Block]:
         yield Block(match["language"], REHEARSAL.sub(r"\g<1>0", match["body"]), line, shown, match["needs"])
 
 
-def run_page(text: str, page: str, has: Container[str] = (), environment: Mapping[str, str] | None = None) -> list[str]:
+def run_page(text, page, has=(), environment=None):
     """Run all blocks in the current folder; the needs for which some were left out."""
-    namespace: dict[str, Any] = {"__name__": "__page__"}
+    namespace = {"__name__": "__page__"}
     left_out = []
     for block in blocks(text):
         if block.needs is None or block.needs in has:

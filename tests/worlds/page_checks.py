@@ -17,7 +17,7 @@ CUT = (
 )
 
 
-def until(page, script: str) -> None:
+def until(page, script):
     """Wait until a JavaScript expression is true."""
     end = time.monotonic() + PATIENCE
     while not page.run(script):
@@ -26,15 +26,15 @@ def until(page, script: str) -> None:
     page.settle()
 
 
-def drawn(page) -> None:
+def drawn(page):
     """Wait until every chart of the page is drawn."""
     until(page, "[...CHARTS.values()].every(each => each.drawn) && CHARTS.size > 0")
 
 
-def seconds_to_open(page) -> float:
+def seconds_to_open(page):
     """The time that the page's thread works until every chart is drawn, however busy the machine is."""
 
-    def worked() -> float:
+    def worked():
         metrics = page.send("Performance.getMetrics")["metrics"]
         return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
@@ -47,20 +47,20 @@ def seconds_to_open(page) -> float:
     return worked() - before
 
 
-def silent(page) -> None:
+def silent(page):
     """No error, no warning, and nothing asked for except the file itself and what it makes."""
     page.settle()
     assert page.complaints == []
     assert {url for url in page.requests if not url.startswith(("data:", "blob:"))} == {page.url}
 
 
-def mode(page, scheme: str = "light", media: str = "") -> None:
+def mode(page, scheme="light", media=""):
     """Show the page as for people who prefer light or dark, on a screen or on paper."""
     page.send("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])
     page.settle()
 
 
-def accessibility(page, scheme: str = "light") -> list[str]:
+def accessibility(page, scheme="light"):
     """What axe-core finds wrong in the opened-up page: each rule, with the first elements that break it."""
     mode(page, scheme)
     page.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
@@ -70,12 +70,12 @@ def accessibility(page, scheme: str = "light") -> list[str]:
     return [f"{each['id']}: {json.dumps([node['html'][:160] for node in each['nodes'][:3]])}" for each in found]
 
 
-def downloads(page, folder) -> None:
+def downloads(page, folder):
     """Save what the page offers in a folder."""
     page.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
 
 
-def arrived(folder, name: str) -> bytes:
+def arrived(folder, name):
     """The content of a file that was saved, once all of it is there."""
     end = time.monotonic() + PATIENCE
     while not (folder / name).exists():

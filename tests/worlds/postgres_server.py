@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -18,14 +17,14 @@ import pytest
 ROLE = "prade"
 
 
-def programs() -> Path | None:
+def programs():
     """The folder of the newest server that is installed."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
     here = found[-1] if found else shutil.which("postgres")
     return None if here is None else Path(here).parent
 
 
-def account() -> dict[str, object] | None:
+def account():
     """PostgreSQL refuses to run as root: for root, the user to start it as; None if there is none."""
     if os.geteuid() != 0:
         return {}
@@ -34,7 +33,7 @@ def account() -> dict[str, object] | None:
     return None if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-def absent() -> str:
+def absent():
     """What PostgreSQL lacks here, in words; nothing if it can run."""
     if importlib.util.find_spec("psycopg") is None:
         return "psycopg is absent: the tests against PostgreSQL need it"
@@ -46,7 +45,7 @@ def absent() -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
+def postgres_url():
     """Address of an empty database of a server of our own, without a table's name."""
     if words := absent():
         pytest.skip(words)
@@ -55,7 +54,7 @@ def postgres_url() -> Iterator[str]:
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server():
     """A server for as long as the block lasts: the address of its database."""
     where, user = programs(), account()
     assert where is not None, absent()
@@ -71,7 +70,7 @@ def server() -> Iterator[str]:
         port = free.getsockname()[1]
     quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True, "timeout": 120}
 
-    def run(program: str, *arguments: object) -> None:
+    def run(program, *arguments):
         subprocess.run([where / program, "-D", folder / "data", *arguments], **quiet, **user)
 
     secret = ["-A", "password", "--pwfile", folder / "word"]

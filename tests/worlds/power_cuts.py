@@ -7,9 +7,8 @@ and keeps, at every cut, the states that may be found afterwards:
     names     of each folder those that were synced, and besides none, all, or any single one of the later changes
     contents  of each file what was synced, or nothing; or what was written last
 
-SQLite's own files are followed by their transactions. SQLite is trusted to do what its documentation says of a commit
-with ``synchronous = EXTRA`` and a rollback journal: the transaction is on the disk. With any weaker setting it is not,
-and here that means that it is lost.
+SQLite is trusted to have a transaction on the disk after a commit with ``synchronous = EXTRA`` and a rollback journal.
+With any weaker setting it is lost here.
 """
 
 from __future__ import annotations
@@ -19,13 +18,9 @@ import sqlite3
 import stat
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-__all__ = ["Cut", "Recorder", "materialise"]
+from typing import NamedTuple
 
 EXTRA = 3
 TOUCHES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "prade.step")
@@ -33,8 +28,7 @@ TOUCHES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "prade.step
 State = dict[str, bytes | None]  # contents by path, None for folders
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """A state that a power cut may leave, and the steps that were announced before it."""
 
     steps: tuple[str, ...]
@@ -44,13 +38,13 @@ class Cut:
 class Recorder:
     """Follows what happens in a folder, which it takes to be durable as it is; there is one in a process, for good."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home):
         self.home = home
-        self.cuts: list[Cut] = []
-        self.steps: list[str] = []
-        self._names: dict[int, dict[str, int]] = {}  # of each folder, by inode: what was synced
-        self._contents: dict[int, bytes] = {}  # of each file
-        self._held: dict[int, int] = {}  # while a file is open, no other gets its inode
+        self.cuts = []
+        self.steps = []
+        self._names = {}  # of each folder, by inode: what was synced
+        self._contents = {}  # of each file
+        self._held = {}  # while a file is open, no other gets its inode
         self._looking = False
         for folder, _, files in os.walk(home):
             for name in (".", *files):
@@ -60,14 +54,12 @@ class Recorder:
         sqlite3.connect = partial(sqlite3.connect, factory=self._connection())
         sys.addaudithook(self._hear)
 
-    def stop(self) -> None:
+    def stop(self):
         """Look away from now on."""
         self._looking = True
         os.fsync, sqlite3.connect = self._real
 
-    # ------------------------------------------------------------------ what happens
-
-    def _hear(self, event: str, values: tuple[Any, ...]) -> None:
+    def _hear(self, event, values):
         if self._looking or event not in TOUCHES:
             return
         if event == "prade.step":
@@ -76,13 +68,13 @@ class Recorder:
             return
         self.cut()
 
-    def _fsync(self, handle: int) -> None:
+    def _fsync(self, handle):
         self.cut()
         self._real[0](handle)
         self._sync(os.dup(handle))
         self.cut()
 
-    def _sync(self, handle: int) -> None:
+    def _sync(self, handle):
         """What the open file or folder holds now is durable; the handle is kept."""
         inode = os.fstat(handle).st_ino
         if stat.S_ISDIR(os.fstat(handle).st_mode):
@@ -91,7 +83,7 @@ class Recorder:
             self._contents[inode] = os.pread(handle, os.fstat(handle).st_size, 0)
         self._held[inode] = handle
 
-    def _listing(self, handle: int | Path) -> dict[str, int]:
+    def _listing(self, handle):
         """Names in a folder and their inodes; SQLite's journals are its own business."""
         self._looking = True
         try:
@@ -105,21 +97,21 @@ class Recorder:
         finally:
             self._looking = False
 
-    def _connection(recorder) -> type[sqlite3.Connection]:
+    def _connection(recorder):
         class Connection(sqlite3.Connection):
-            def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            def execute(self, statement, *values):
                 done = super().execute(statement, *values)
                 if statement.strip().upper().startswith(("COMMIT", "END")):
                     recorder._committed(self)
                 return done
 
-            def commit(self) -> None:
+            def commit(self):
                 super().commit()
                 recorder._committed(self)
 
         return Connection
 
-    def _committed(self, connection: sqlite3.Connection) -> None:
+    def _committed(self, connection):
         """A transaction is on the disk if SQLite was told to see to it."""
         level, mode = (
             sqlite3.Connection.execute(connection, f"PRAGMA {name}").fetchone()[0]
@@ -135,9 +127,7 @@ class Recorder:
             self._names.setdefault(path.parent.stat().st_ino, {})[path.name] = os.fstat(handle).st_ino
         self.cut()
 
-    # ------------------------------------------------------------------ what is left
-
-    def cut(self) -> None:
+    def cut(self):
         """Keep the states that the power could leave now."""
         self._looking = True
         try:
@@ -145,7 +135,7 @@ class Recorder:
         finally:
             self._looking = False
 
-    def _states(self) -> Iterator[State]:
+    def _states(self):
         now = {
             os.stat(folder).st_ino: {
                 name: os.stat(Path(folder, name)).st_ino for name in (*folders, *files) if not name.endswith("-journal")
@@ -163,15 +153,15 @@ class Recorder:
             for known in contents:
                 yield dict(self._walk(os.stat(self.home).st_ino, "", names, known))
 
-    def _databases(self) -> dict[int, bytes]:
+    def _databases(self):
         """SQLite's files are whole transactions, the last that is on the disk."""
         return {inode: held for inode, held in self._contents.items() if held.startswith(b"SQLite format 3")}
 
-    def _single_changes(self, now: dict[int, dict[str, int]]) -> Iterator[dict[int, dict[str, int]]]:
+    def _single_changes(self, now):
         """One folder with one of the changes after its sync, all others as they are now; a renaming is one change."""
         for folder, names in now.items():
             synced = self._names.get(folder, {})
-            changes: dict[int, dict[str, int | None]] = defaultdict(dict)  # by what was made, moved or removed
+            changes = defaultdict(dict)  # by what was made, moved or removed
             for name in names.keys() | synced.keys():
                 if names.get(name) != synced.get(name):
                     changes[names.get(name, synced.get(name, 0))][name] = names.get(name)
@@ -179,7 +169,7 @@ class Recorder:
                 mixed = {**synced, **change}
                 yield {**now, folder: {name: inode for name, inode in mixed.items() if inode is not None}}
 
-    def _walk(self, folder: int, path: str, names: Any, contents: dict[int, bytes]) -> Iterator[tuple[str, Any]]:
+    def _walk(self, folder, path, names, contents):
         for name, inode in sorted(names.get(folder, {}).items()):
             inside = f"{path}{name}"
             if inode in names:
@@ -189,7 +179,7 @@ class Recorder:
                 yield inside, contents.get(inode, b"")
 
 
-def materialise(state: State, home: Path) -> None:
+def materialise(state, home):
     """The folder as a state has it."""
     home.mkdir()
     for path, content in state.items():

@@ -1,15 +1,11 @@
-"""Private tables with the same column names and nothing else in common, and the kinds of sources they come in."""
-
-from __future__ import annotations
+"""Private tables with the same columns and nothing else in common, the sources that they come in, and a small plan."""
 
 import datetime
 import decimal
 import gzip
 import itertools
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -18,7 +14,16 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from worlds.counting import duckdb_file, sqlite_file
+from prade import Budget, Column, Schema, Unit, Workload
+from prade.core.execution import Execution
+from prade.measuring.run import measure
+from prade.measuring.source import open_source
+from prade.measuring.streams import Stream
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
+from worlds.counting import count, duckdb_file, sqlite_file
+from worlds.observation import observing
+from worlds.plans import ledger_for
 
 TYPES = {"AGE": pa.int64(), "SEX": pa.string(), "HOURS": pa.float64(), "PLACE": pa.string(), "ID": pa.int64()}
 NAMES = list(TYPES)
@@ -33,14 +38,14 @@ WILD = [
 ]
 
 
-def typed(rows: list[tuple[Any, ...]]) -> pa.Table:
+def typed(rows):
     """Rows as a table of the usual types."""
     columns = zip(*rows, strict=True) if rows else [[]] * len(TYPES)
     arrays = [pa.array(list(cells), kind) for cells, kind in zip(columns, TYPES.values(), strict=True)]
     return pa.table(arrays, names=NAMES)
 
 
-def many(rows: int, place: tuple[str, ...] = ("a", "b", "c", "elsewhere")) -> list[tuple[Any, ...]]:
+def many(rows, place=("a", "b", "c", "elsewhere")):
     """That many rows that are nothing special."""
     generator = np.random.default_rng(rows)
     ages, hours, people = (generator.integers(0, high, rows).tolist() for high in (100, 80, rows))
@@ -82,16 +87,12 @@ OTHER_TYPES = [
 ]
 
 
-# ---------------------------------------------------------------------- sources
-
-
-def parquet(table: pa.Table, folder: Path) -> Path:
-    """One file."""
+def parquet(table, folder):
     pq.write_table(table, folder / "rows.parquet")
     return folder / "rows.parquet"
 
 
-def parquet_files(table: pa.Table, folder: Path) -> str:
+def parquet_files(table, folder):
     """Three files of one pattern, the rows shared out unevenly."""
     ends = [0, table.num_rows // 10, table.num_rows // 2, table.num_rows]
     for number, (start, end) in enumerate(itertools.pairwise(ends)):
@@ -99,51 +100,103 @@ def parquet_files(table: pa.Table, folder: Path) -> str:
     return str(folder / "rows*.parquet")
 
 
-def csv(table: pa.Table, folder: Path) -> Path:
-    """One file."""
+def csv(table, folder):
     pyarrow.csv.write_csv(table, folder / "rows.csv")
     return folder / "rows.csv"
 
 
-def csv_gz(table: pa.Table, folder: Path) -> Path:
-    """One compressed file."""
+def csv_gz(table, folder):
     place = folder / "rows.csv.gz"
     place.write_bytes(gzip.compress(csv(table, folder).read_bytes()))
     (folder / "rows.csv").unlink()
     return place
 
 
-def pandas(table: pa.Table, folder: Path) -> pd.DataFrame:
-    """With the types that pandas chooses."""
+def pandas(table, folder):
     return table.to_pandas()
 
 
-def pandas_objects(table: pa.Table, folder: Path) -> pd.DataFrame:
+def pandas_objects(table, folder):
     """Every cell a Python object."""
     return pd.DataFrame({name: pd.Series(table[name].to_pylist(), dtype=object) for name in table.column_names})
 
 
-def pyarrow_table(table: pa.Table, folder: Path) -> pa.Table:
-    """As it is."""
+def pyarrow_table(table, folder):
     return table
 
 
-def polars(table: pa.Table, folder: Path) -> pl.DataFrame:
-    """A polars frame."""
+def polars(table, folder):
     return pl.from_arrow(table)
 
 
-def duckdb(table: pa.Table, folder: Path) -> str:
-    """A database file of DuckDB."""
+def duckdb(table, folder):
     return duckdb_file(folder / "rows.duckdb", people=table)
 
 
-def sqlite(table: pa.Table, folder: Path) -> str:
-    """A database file of SQLite."""
+def sqlite(table, folder):
     cells = zip(*(table[name].to_pylist() for name in NAMES), strict=True)
     return sqlite_file(folder / "rows.sqlite", "AGE INTEGER, SEX TEXT, HOURS REAL, PLACE TEXT, ID INTEGER", cells)
 
 
-ALL: list[Callable[[pa.Table, Path], Any]] = [
-    *[parquet, parquet_files, csv, csv_gz, pandas, pandas_objects, pyarrow_table, polars, duckdb, sqlite]
-]
+ALL = [*[parquet, parquet_files, csv, csv_gz, pandas, pandas_objects, pyarrow_table, polars, duckdb, sqlite]]
+
+
+SCHEMA = Schema(
+    [
+        Column("AGE", "numeric", edges=[18, 65], missing=True),
+        Column("SEX", "categorical", values=["f", "m"], missing=True),
+        Column("HOURS", "numeric", edges=[20, 38]),
+    ]
+)
+GROUPS = {"PLACE": ["a", "b", "nobody"]}
+LEVELS = [Level((), Workload.all_marginals(SCHEMA, 1), total=1), Level("PLACE", Workload.all_marginals(SCHEMA, 2))]
+PERSONS = Unit(2, person_id="ID", per_group=1)
+PLAN = Plan("people", SCHEMA, Budget.pure(1), PERSONS, LEVELS, GROUPS)
+EMPTY = TABLES["empty"]
+LEDGER = "budget.ledger"
+
+
+def plan_for(unit=PERSONS, budget=PLAN.budget):
+    return Plan("people", SCHEMA, budget, unit, LEVELS, GROUPS)
+
+
+def counts_of(private, unit=None):
+    """The counts of every column, pair and place, of a source or of what is to be opened as one."""
+    parts = Workload.all_marginals(SCHEMA, 2).parts
+    with private if isinstance(private, Stream) else open_source(private) as source:
+        return [each.tolist() for each in count(source, SCHEMA, parts, GROUPS, unit)]
+
+
+class Runs:
+    """Runs in one folder, with their private files in another: names are in messages, so both are always the same."""
+
+    def __init__(self, folder):
+        self.home, self.private = folder / "home", folder / "private"
+
+    def measured(self, kind, table, plan=PLAN, *, broken=""):
+        """`measure`, in Python; what it returns and tells its caller's `progress` is observed, too."""
+        with self.given(kind, table) as private, observing(self.home, broken=broken) as found:
+            release = measure(
+                plan, private, "release", ledger_for(plan, LEDGER), execution=Execution(1, progress=self.told(found))
+            )
+            found["release"] = repr(release), [each.tolist() for part in release.noisy for each in part]
+        return found
+
+    @contextmanager
+    def given(self, kind, table):
+        self.private.mkdir()
+        yield kind(table, self.private)
+        for path in self.private.iterdir():
+            path.unlink()
+        self.private.rmdir()
+
+    @staticmethod
+    def told(found):
+        return lambda *arguments: found["progress"].append(arguments)
+
+
+def succeeded(found):
+    """Two runs that fail alike would show nothing."""
+    assert found["outcome"] == "returned", found["outcome"]
+    assert found["file release/release.json"][1] > 0
+    return found

@@ -1,14 +1,11 @@
 """Processes that are forked and killed, and interpreters of their own for the code that does so."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,13 +17,13 @@ __all__ = ["at", "die", "ended", "forked", "killed_at", "race", "said", "stop", 
 TESTS = Path(__file__).parents[1]
 
 
-def _environment(**more: str) -> dict[str, str]:
+def _environment(**more):
     """One in which an interpreter can import `worlds`."""
     path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, **more}
 
 
-def driven(code: str, folder: Path) -> list[int]:
+def driven(code, folder):
     """Run a driver in an interpreter of its own; the numbers that it prints.
 
     A driver can import `worlds`; its argument is the folder to work in, and its assertions are the test.
@@ -44,7 +41,7 @@ def driven(code: str, folder: Path) -> list[int]:
 
 
 @contextmanager
-def not_writable(*paths: Path) -> Iterator[None]:
+def not_writable(*paths):
     """Take away the right to write; from the administrator too, who could ignore it."""
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
     administrator = os.geteuid() == 0
@@ -59,9 +56,6 @@ def not_writable(*paths: Path) -> Iterator[None]:
             os.setresuid(0, 0, 0)
         for path, mode in modes.items():
             path.chmod(mode)
-
-
-# ---------------------------------------------------------------- for drivers
 
 
 def at(step, act):
@@ -170,17 +164,16 @@ def said(act):
     raise AssertionError("that should have been refused")
 
 
-def started(code: str, *arguments: object, folder: Path | None = None, **more: str) -> subprocess.Popen[str]:
+def started(code, *arguments, folder=None, **more):
     """An interpreter of its own that runs this code, with all pipes open and more in its environment."""
-    pipes: dict[str, int] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, cwd=folder, env=_environment(**more), text=True, **pipes)
 
 
-def killed_when_done(code: str, after: int, *arguments: object) -> None:
+def killed_when_done(code, after, *arguments):
     """Run code that prints how much is done, and kill it when it prints this number."""
     with started(code, *arguments) as run:
-        assert run.stdout is not None
         for line in run.stdout:
             if int(line) == after:
                 break

@@ -5,8 +5,6 @@ with the caller's arguments, folder, environment, input and output: it loads pra
 The library that draws noise is not loaded in advance, so that no two children can have the state of one generator.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import importlib
@@ -17,7 +15,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 LIBRARIES = (
@@ -39,7 +36,7 @@ with socket.socket(socket.AF_UNIX) as link:
 
 
 @contextlib.contextmanager
-def quick_commands() -> Iterator[Path]:
+def quick_commands():
     """A folder with a program `prade`, to be put at the head of PATH."""
     with tempfile.TemporaryDirectory(prefix="prade-quick-") as name:
         folder = Path(name)
@@ -48,18 +45,15 @@ def quick_commands() -> Iterator[Path]:
         program.parent.mkdir()
         program.write_text(CALL.format(python=sys.executable, address=str(address), broken=BROKEN))
         program.chmod(0o755)
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        command = [sys.executable, __file__, str(address)]
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as server:
+        with subprocess.Popen([sys.executable, "-u", __file__, address], stdout=subprocess.PIPE) as server:
             try:
-                assert server.stdout is not None
                 assert server.stdout.readline(), "the process that runs the commands of pages did not start"
                 yield program.parent
             finally:
                 server.kill()
 
 
-def serve(address: str) -> None:
+def serve(address):
     """Load the libraries, then answer each call by a child."""
     for name in LIBRARIES:
         importlib.import_module(name)
@@ -78,7 +72,7 @@ def serve(address: str) -> None:
                     _answer(link)
 
 
-def _answer(link: socket.socket) -> None:
+def _answer(link):
     """Run one command in this process, and end it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _, places, _, _ = socket.recv_fds(link, 1, 3)
@@ -90,7 +84,7 @@ def _answer(link: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(given["environment"])
     sys.argv = ["prade", *given["arguments"]]
-    code: object = 0
+    code = 0
     try:
         from prade.__main__ import main
 

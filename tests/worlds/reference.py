@@ -21,9 +21,6 @@ from prade.release.release import Measurement
 NAMES = ("a", "b", "c")
 
 
-# ------------------------------------------------------------------ random small problems
-
-
 @dataclass
 class Case:
     """A small problem twice: as the package sees it, and as dense matrices."""
@@ -146,9 +143,6 @@ def add_noise(rng, case, size):
     return case
 
 
-# ------------------------------------------------------------------ Algorithm 1, straight from its definition
-
-
 def solve_monotone(function, low, high):
     """The root of an increasing function by bisection, to the last digit."""
     for _ in range(300):
@@ -233,9 +227,6 @@ def algorithm_1(case, order, steps, projection, *, complete):
     return q
 
 
-# ------------------------------------------------------------------ objectives
-
-
 def kl(q, p):
     """KL(q || p), with 0 log 0 = 0."""
     held = q > 0
@@ -268,9 +259,6 @@ def map_objective(case, q, n0):
     r = np.abs(case.W @ q - case.y)
     soft = np.isfinite(linear)
     return n0 * (kl(q, case.p) + float(linear[soft] @ r[soft] + square @ r**2))
-
-
-# ------------------------------------------------------------------ the oracles
 
 
 def possible_support(A, b, n):

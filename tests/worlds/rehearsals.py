@@ -19,12 +19,12 @@ def rehearsed():
     return explore(task, data.public.select(COLUMNS), budgets, effort=0, execution=Execution(1))
 
 
-def explored() -> dict:
+def explored():
     """The data of `prade.reporting.html.write_explore`; one of the budgets is suggested, whatever comes out."""
     return rehearsed().to_dict() | {"recommended": 3}
 
 
-def hostile(text: str) -> dict:
+def hostile(text):
     """The same with a text in place of the survey's name, a column's words, a caveat, and a place."""
     data = explored()
     data["dataset"] = data["caveats"][1] = data["places"][0]["label"] = text

@@ -1,23 +1,10 @@
 """Which tests run in one worker together, and in which order, when `make test` runs several workers.
 
-A file stays in one worker, so that what its tests share is made once. Two exceptions:
-
-* each page of the documentation may run in another worker;
-* all tests that need Spark run in one, so that one Java machine is started.
-
-What takes longest begins first: no worker is left with a long file while the others have nothing to do.
-
-The same lists give every test its mark, by which `make check` leaves out what is not quick:
-
-* `slow`: its unit takes more than five processor seconds;
-* `engine`: it needs PostgreSQL, Spark or Dask;
-* `browser`: it needs Chromium.
+A file stays in one worker, so that what its tests share is made once; but each page of the documentation may run in
+another one, and all tests that need Spark run in one, so that one Java machine is started. What takes longest begins
+first. By the marks of tests `make check` leaves out what is not quick: `slow` (its unit takes more than five processor
+seconds), `engine` (it needs PostgreSQL, Spark or Dask), `browser` (it needs Chromium).
 """
-
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -51,7 +38,7 @@ LONGEST = (
 )
 
 
-def unit_of(nodeid: str) -> str:
+def unit_of(nodeid):
     """The name of the unit that a test belongs to: tests of one unit run in one worker, one after the other."""
     if nodeid.startswith(PAGES):
         return "spark" if nodeid in SPARK else nodeid
@@ -59,7 +46,7 @@ def unit_of(nodeid: str) -> str:
     return "spark" if not {file, f"{file}::{test.partition('[')[0]}"}.isdisjoint(SPARK) else file
 
 
-def marks(nodeid: str) -> list[str]:
+def marks(nodeid):
     """The marks of a test.
 
     >>> marks("tests/browser/test_report_page.py::test_page")
@@ -71,7 +58,7 @@ def marks(nodeid: str) -> list[str]:
     return [mark for mark, holds in where.items() if holds]
 
 
-def longest_first(nodeids: Sequence[str]) -> list[int]:
+def longest_first(nodeids):
     """The numbers of the tests in the order in which they are given out.
 
     >>> longest_first(["tests/unit/a.py::x", "tests/integration/test_spark.py::x", "tests/unit/a.py::y"])
@@ -81,7 +68,7 @@ def longest_first(nodeids: Sequence[str]) -> list[int]:
     return sorted(range(len(nodeids)), key=lambda k: rank.get(unit_of(nodeids[k]), len(LONGEST)))
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Mark the tests. In a worker, put them into the order of units; without workers, they keep that of their files."""
     for item in items:
         for mark in marks(item.nodeid):
@@ -91,14 +78,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+def pytest_xdist_make_scheduler(config, log):
     """Give out units instead of files, in the order of the tests."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadScopeScheduling
 
     class ByUnit(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
+        def _split_scope(self, nodeid):
             return unit_of(nodeid)
 
     config.option.loadscopereorder = False  # it would begin with the files that have most tests

@@ -22,8 +22,7 @@ from prade.measuring.source import open_source
 from prade.planning.questions import Level
 from prade.queries.parts import Marginal
 from worlds.counting import count
-from worlds.people import AGES, EVERYBODY, SCHEMA
-from worlds.plans import ledger_for, plan_of
+from worlds.plans import AGES, EVERYBODY, SCHEMA, ledger_for, plan_of
 
 HERE = Path(sys.argv[1])
 SECRET = "hush-4711"

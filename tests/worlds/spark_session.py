@@ -13,11 +13,9 @@ import socket
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -39,7 +37,7 @@ class Spark(NamedTuple):
     port: int
     settings: Path
 
-    def save(self, name: str, rows: pa.Table) -> None:
+    def save(self, name, rows):
         """Rows as a table ``default.name``, which all sessions see."""
         folder = self.settings.parent / "tables" / name
         shutil.rmtree(folder, ignore_errors=True)
@@ -48,11 +46,11 @@ class Spark(NamedTuple):
         self.session.sql(f"DROP TABLE IF EXISTS default.{name}")
         self.session.sql(f"CREATE TABLE default.{name} USING parquet LOCATION '{folder}'")
 
-    def address(self, name: str) -> str:
+    def address(self, name):
         return f"spark://session/default.{name}"
 
 
-def absent() -> str:
+def absent():
     """What Spark lacks here, in words; nothing if it can run."""
     if importlib.util.find_spec("pyspark") is None:
         return 'pyspark is absent: pip install "prade[spark]" to run the tests of Spark'
@@ -62,7 +60,7 @@ def absent() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark_settings() -> Iterator[Path]:
+def spark_settings():
     """A folder with spark-defaults.conf, which all sessions read that start while the tests run."""
     if words := absent():
         pytest.skip(words)
@@ -79,7 +77,7 @@ def spark_settings() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_settings: Path) -> Iterator[Spark]:
+def spark(spark_settings):
     """Spark in local mode, with two threads."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -104,7 +102,7 @@ def spark(spark_settings: Path) -> Iterator[Spark]:
         end(session)
 
 
-def end(session: Any) -> None:
+def end(session):
     """Stop a session and its Java machine."""
     from pyspark import SparkContext
 

@@ -20,7 +20,7 @@ THREE_PLACES = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
 FIVE_PLACES = {"STATE": [1, 1, 1, 2, 2], "PLACE": ["p", "q", "r", "p", "s"]}
 
 
-def people(seed: int, states: list[int], rows: int, unknown: float = 0.0) -> pa.Table:
+def people(seed, states, rows, unknown=0.0):
     """Invented people in the places p and q of these states; the work of a share of them is not known."""
     generator = np.random.default_rng(seed)
     columns = {
@@ -33,7 +33,7 @@ def people(seed: int, states: list[int], rows: int, unknown: float = 0.0) -> pa.
     return pa.table({**columns, "WORK": pa.array(work, mask=generator.random(rows) < unknown)})
 
 
-def plain_decoder(schema: Schema) -> Decoder:
+def plain_decoder(schema):
     """A decoder without public values: listed values as the schema lists them, numbers uniform within their bin."""
     types = {column.name: column.domain.natural_type() for column in schema if not column.groups}
     return Decoder.fit(schema, pa.table({name: pa.array([], kind) for name, kind in types.items()}))

@@ -1,7 +1,6 @@
 """Releases to look at: invented people, measured, estimated and drawn as any others would be."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ NASTY = "</script><img src=x onerror=alert(1)>"
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EDUC", "MARITAL", "WAGE"]
 
 
-def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> Path:
+def released(folder, plan, public, private):
     """A whole release folder, and the private table beside it."""
     write_table(private, folder / "private.parquet")
     release = measure(plan, folder / "private.parquet", folder / "release", ledger_for(plan, folder / "ledger"))
@@ -26,7 +25,7 @@ def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> P
     return folder / "release"
 
 
-def census(folder: Path) -> Path:
+def census(folder):
     """Two levels, one- and two-column tables, and numbers of rows of their own."""
     data = census_like(persons=2_500, places_per_state=4, years=(2023, 2024), seed=3)
     schema = data.schema.select(COLUMNS)
@@ -38,7 +37,7 @@ def census(folder: Path) -> Path:
     return released(folder, plan, data.public.select(COLUMNS), data.private)
 
 
-def nasty(folder: Path) -> Path:
+def nasty(folder):
     """A column, a value, a group and a data set whose names would be markup."""
     schema = Schema([Column(NASTY, "categorical", values=[NASTY, "&amp;"]), Column("b", "categorical", values=[1, 2])])
     generator = np.random.default_rng(0)
@@ -57,13 +56,13 @@ def nasty(folder: Path) -> Path:
     return released(folder, plan, table(), table())
 
 
-def contest(folder: Path, parameters: Path) -> Path:
+def contest(folder, parameters):
     """The 181 PUMAs of the contest, and invented people in them."""
     pumas = json.loads(parameters.read_text())["schema"]["PUMA"]["values"]
     data = census_like(persons=20_000, states=1, places_per_state=len(pumas), years=(2023, 2024), seed=3)
     schema = Schema([Column("PUMA", "group", values=pumas), *data.schema.select(COLUMNS[2:])])
 
-    def table(rows: pa.Table) -> pa.Table:
+    def table(rows):
         place = [pumas[int(text[-3:]) - 1] for text in rows["PLACE"].to_pylist()]
         return rows.select(COLUMNS[2:]).append_column("PUMA", pa.array(place))
 

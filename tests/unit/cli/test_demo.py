@@ -10,7 +10,7 @@ import pytest
 from prade import Ledger, Release
 from prade.cli.demo import EPSILON
 from worlds.commands import call
-from worlds.same_release import fixed_noise
+from worlds.releases import fixed_noise
 
 
 @pytest.fixture(scope="module", autouse=True)

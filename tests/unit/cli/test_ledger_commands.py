@@ -9,8 +9,7 @@ from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.data.read.tables import write_table
 from worlds.commands import call
-from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
-from worlds.plans import plan_of
+from worlds.plans import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS, plan_of
 
 
 @pytest.fixture

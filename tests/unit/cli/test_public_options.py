@@ -13,7 +13,7 @@ from prade import DataError, Ledger, Plan, Release, Synthesizer, Task
 from prade.core.files import content_hash
 from prade.data.public.table import PublicFiles
 from worlds.commands import call
-from worlds.people import SCHEMA
+from worlds.plans import SCHEMA
 from worlds.releases import invented, write_folder
 
 PUBLIC = pa.table({"AGE": [3, 20, 40, 70] * 20})

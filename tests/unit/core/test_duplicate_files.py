@@ -21,8 +21,7 @@ from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
 from worlds.counting import count
-from worlds.people import EVERYBODY, SCHEMA
-from worlds.plans import ledger_for, plan_of
+from worlds.plans import EVERYBODY, SCHEMA, ledger_for, plan_of
 
 TEXT = b"AGE\n3\n70\n80\n"
 

@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -65,7 +64,7 @@ estimates_of(Release.load(sys.argv[1]), public(), execution=Execution(2, progres
 """
 
 
-def killed_run(folder: Path, after: int) -> None:
+def killed_run(folder, after):
     """A real process that estimates, and is killed when this many groups are done."""
     killed_when_done(RUN, after, folder, after)
 

@@ -6,7 +6,6 @@ import pytest
 from prade import Column, Level, PublishedTotals, Schema, Workload
 from prade.core.arrays import shared_out
 from prade.estimating.levels.totals import ErrorsOfRows, variance_of_sums, with_published
-from prade.planning.plan import Plan
 from worlds.plans import plan_of
 
 SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
@@ -16,7 +15,7 @@ PLACES = PublishedTotals.of({"P": [5, 4, 3, 2, 1], "rows": [50, 40, 0, 8, 3]}, "
 VARIANCE = np.array([4.0, 9.0, 1.0, 16.0, 25.0])
 
 
-def plan_with(*invariants) -> Plan:
+def plan_with(*invariants):
     schema = SCHEMA.with_invariants(invariants)
     ages = Workload.marginals(SCHEMA, ["AGE"])
     return plan_of(schema, Level(()), Level("S"), Level("P", ages), groups=GROUPS)

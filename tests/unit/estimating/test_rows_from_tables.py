@@ -14,13 +14,13 @@ SHARES = np.array([0.9, 0.06, 0.04])  # of one table: nearly everybody is in its
 ROWS = 1_000.0
 
 
-def covariance(spread: float) -> np.ndarray:
+def covariance(spread):
     """S of shares that add up to one."""
     away = np.eye(3) - SHARES[:, None]
     return spread**2 * away @ np.diag(SHARES) @ away.T
 
 
-def smoothing_of(s: np.ndarray, shares: np.ndarray, noise: np.ndarray) -> LevelSmoothing:
+def smoothing_of(s, shares, noise):
     """As fitted, with this S."""
     root = np.exp(np.mean(np.log(noise), axis=0))
     values, directions = np.linalg.eigh(s / np.outer(root, root))
@@ -29,7 +29,7 @@ def smoothing_of(s: np.ndarray, shares: np.ndarray, noise: np.ndarray) -> LevelS
     return LevelSmoothing(shares, prior, noise, recurs, {False: [(slice(0, 3), smoother)]})
 
 
-def drawn(groups: int, spread: float, seed: int, *, counted: float | None = 60.0, noise: float = 40.0) -> RawAnswers:
+def drawn(groups, spread, seed, *, counted=60.0, noise=40.0):
     """Groups of 1,000 rows: their noisy counts of one table, and noisy numbers of rows with this deviation."""
     generator = np.random.default_rng(seed)
     away = generator.multivariate_normal(np.zeros(3), covariance(spread), groups, method="svd")
@@ -44,7 +44,7 @@ def drawn(groups: int, spread: float, seed: int, *, counted: float | None = 60.0
     return RawAnswers((), [counts], variance, totals, 1 / both, None, t, np.full(groups, counted**2), True)
 
 
-def found(answers: RawAnswers, spread: float) -> RowsFromTables:
+def found(answers, spread):
     """With the S of this spread."""
     counts = answers.counts[0]
     noise = np.full(counts.shape, np.sqrt(answers.variance[0, 0]) / ROWS)

@@ -13,8 +13,7 @@ from prade.privacy.ledger.ledger import custodian_ledger
 from prade.privacy.ledger.records import Claim, Origin
 from prade.release.payment import import_release
 from prade.release.release import read_manifest, read_sealed
-from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
-from worlds.plans import ledger_for, plan_of
+from worlds.plans import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS, ledger_for, plan_of
 
 plan_for = partial(plan_of, SCHEMA, EVERYBODY, unit=TWO_ROWS, dataset="people")
 

@@ -13,8 +13,7 @@ from prade.measuring.run import measure
 from prade.release.payment import import_release
 from prade.release.release import read_sealed, sealed_text
 from worlds.commands import call
-from worlds.people import PERSONS, TWO_ROWS
-from worlds.plans import ledger_for, plan_of
+from worlds.plans import PERSONS, TWO_ROWS, ledger_for, plan_of
 
 # so many counts that two draws of noise are never the same: once in more than 10^15 pairs
 SCHEMA = Schema([Column("AGE", "numeric", edges=list(range(5, 100, 5)))])
