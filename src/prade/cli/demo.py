@@ -36,7 +36,7 @@ PAGE = "explore.html"
 @click.option("--persons", default=60_000, show_default=True, help="Number of people in each of the two tables.")
 @click.option("--effort", default=EFFORT, show_default=True, help="Work that the rehearsals of a budget may be.")
 @click.pass_context
-@examples("  prade demo -o demo")
+@examples("  prade demo -o demo", with_json=False)
 def demo(context: click.Context, output: str, persons: int, effort: float) -> None:
     """Run every stage on invented people.
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 import prade
-from prade.cli.main import FILE, as_json, examples, program, remark, result, text_table
+from prade.cli.main import FILE, examples, program, remark, result, text_table
 from prade.cli.options import budget_of, giving, ledger_option, person_id_option
 
 
@@ -54,7 +54,7 @@ with_unit = giving(
 
 
 @program.group()
-@examples("  prade ledger show")
+@examples("  prade ledger show", with_json=False)
 def ledger() -> None:
     """Record what may be spent and what was spent on each data set.
 
@@ -68,7 +68,6 @@ def ledger() -> None:
 @with_cap
 @with_unit
 @with_ledger
-@as_json
 @examples("  prade ledger open census --cap 4 --max-rows-per-person 7 --person-id PERSON")
 def open_(dataset: str, cap: prade.Budget, unit: prade.Unit, book: prade.Ledger) -> None:
     """Enter a DATASET, with its unit and its cap.
@@ -86,7 +85,6 @@ def open_(dataset: str, cap: prade.Budget, unit: prade.Unit, book: prade.Ledger)
 @with_cap
 @click.option("--reason", required=True, help="Why more may be spent; the reason stays on record.")
 @with_ledger
-@as_json
 @examples('  prade ledger raise-cap census --cap 6 --reason "second wave, approved by the board on 12 May"')
 def raise_cap(dataset: str, cap: prade.Budget, reason: str, book: prade.Ledger) -> None:
     """Raise the cap of a DATASET, and record why.
@@ -104,7 +102,6 @@ def raise_cap(dataset: str, cap: prade.Budget, reason: str, book: prade.Ledger) 
 @click.option("--years", type=int, required=True, help="Number of years that the budget is for.")
 @click.option("--shares", help="Shares of the years, as in 2,1,1. [default: equal shares]")
 @with_ledger
-@as_json
 @examples("  prade ledger plan census --years 5")
 def plan_years(dataset: str, years: int, shares: str | None, book: prade.Ledger) -> None:
     """Divide the budget of a DATASET over several years.
@@ -121,7 +118,6 @@ def plan_years(dataset: str, years: int, shares: str | None, book: prade.Ledger)
 @ledger.command("next-year")
 @click.argument("dataset")
 @with_ledger
-@as_json
 @examples("  prade ledger next-year census")
 def next_year(dataset: str, book: prade.Ledger) -> None:
     """Begin the next year of a DATASET whose budget is divided over several."""
@@ -145,7 +141,6 @@ def _show_year(book: prade.Ledger, name: str) -> None:
 @ledger.command("import")
 @click.argument("releases", nargs=-1, required=True, metavar="RELEASE...", type=FILE)
 @with_ledger
-@as_json
 @examples("  prade ledger import release-2023 release-2024")
 def import_(releases: tuple[str, ...], book: prade.Ledger) -> None:
     """Record the cost of RELEASE folders.
@@ -167,7 +162,6 @@ def import_(releases: tuple[str, ...], book: prade.Ledger) -> None:
 @click.argument("entry", type=int)
 @click.option("--reason", required=True, help="Why; the reason stays on record in the ledger, not in releases.")
 @with_ledger
-@as_json
 @examples('  prade ledger return 3 --reason "the database was down; no noise was drawn"')
 def return_(entry: int, reason: str, book: prade.Ledger) -> None:
     """Give back what an ENTRY has spent, and record why.
@@ -184,7 +178,6 @@ def return_(entry: int, reason: str, book: prade.Ledger) -> None:
 
 @ledger.command("list")
 @with_ledger
-@as_json
 @examples("  prade ledger list --json")
 def list_(book: prade.Ledger) -> None:
     """List the data sets: cap, spent, remaining."""
@@ -200,7 +193,6 @@ def list_(book: prade.Ledger) -> None:
 @ledger.command()
 @click.argument("dataset", required=False)
 @with_ledger
-@as_json
 @examples("  prade ledger show census")
 def show(dataset: str | None, book: prade.Ledger) -> None:
     """Show the account of a DATASET, or of all.

@@ -106,12 +106,21 @@ def _remark_or_warn(warn: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
-def examples(text: str) -> Callable[[Command], Command]:
-    """Add an example to a command's help, with its line breaks kept."""
+def _note_json(context: click.Context, _: click.Parameter, given: bool) -> None:
+    context.meta[JSON] = given
+
+
+as_json = click.option(
+    "--json", is_flag=True, expose_value=False, callback=_note_json, help="Print the result as JSON."
+)
+
+
+def examples(text: str, *, with_json: bool = True) -> Callable[[Command], Command]:
+    """Add the option --json to a command that has a result, and an example to its help, with its line breaks kept."""
 
     def add(command: Command) -> Command:
         command.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n\b\nExample:\n{text}"
-        return command
+        return as_json(command) if with_json else command
 
     return add
 
@@ -120,7 +129,8 @@ def examples(text: str) -> Callable[[Command], Command]:
 @click.version_option(__version__, prog_name="prade")
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
-    "      --levels STATE,PUMA --epsilon 1 -o release"
+    "      --levels STATE,PUMA --epsilon 1 -o release",
+    with_json=False,
 )
 def program() -> None:
     """Make synthetic tables of people with differential privacy, starting from public data.
@@ -139,15 +149,6 @@ def program() -> None:
 def remark(text: str) -> None:
     """Print a remark to standard error, where it does not disturb a script that reads the results."""
     click.echo(text, err=True)
-
-
-def _note_json(context: click.Context, _: click.Parameter, given: bool) -> None:
-    context.meta[JSON] = given
-
-
-as_json = click.option(
-    "--json", is_flag=True, expose_value=False, callback=_note_json, help="Print the result as JSON."
-)
 
 
 def wants_json() -> bool:

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 import prade
 from prade.cli import options as shared
-from prade.cli.main import FILE, as_json, examples, need_new_file, program, remark, result, text_table
+from prade.cli.main import FILE, examples, need_new_file, program, remark, result, text_table
 from prade.core.errors import many
 
 SHOWN = 5  # values to list, of those that do not fit a column
@@ -49,7 +49,7 @@ def _in_texts(outside: dict[str, dict[Any, int]]) -> dict[str, dict[str, int]]:
 
 
 @program.group()
-@examples("  prade schema infer public.parquet --groups STATE,PUMA -o schema.toml")
+@examples("  prade schema infer public.parquet --groups STATE,PUMA -o schema.toml", with_json=False)
 def schema() -> None:
     """Describe the columns of the tables."""
 
@@ -64,7 +64,6 @@ def schema() -> None:
 @click.option("--max-values", default=64, show_default=True, help="Most values that a categorical column may have.")
 @click.option("--bins", default=20, show_default=True, help="Bins of a numeric column with more values than that.")
 @shared.csv_options("public")
-@as_json
 @examples("  prade schema infer public.parquet --groups STATE,PUMA --skip SERIALNO -o schema.toml")
 def infer(
     public: tuple[str, ...], output: str, force: bool, groups: str, skip: str, weight: str | None, **limits: int
@@ -100,7 +99,6 @@ def infer(
 )
 @shared.force
 @shared.csv_options("codebook")
-@as_json
 @examples(
     "  prade schema label --codebook codebook.csv schema.toml -o labelled.toml\n"
     "  prade schema label --codebook codebook.csv release"
@@ -147,7 +145,6 @@ def _some(names: Sequence[str]) -> str:
 @click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups.")
 @shared.weight
 @shared.csv_options("files", "private", "groups_file")
-@as_json
 @examples(
     "  prade check --schema schema.toml --groups places.csv public.parquet\n"
     "  prade check plan.toml --private people.csv"
@@ -240,7 +237,6 @@ def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
 @click.option("--page", type=FILE, help=f"Page to write about several budgets. [default: {PAGE} beside the plans]")
 @shared.force
 @shared.worker_options
-@as_json
 @examples(
     "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
     "      --epsilon 1 -o plan.toml\n\n"

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 import prade
 from prade.cli import options as shared
-from prade.cli.main import FILE, as_json, examples, need_file, program, remark, result, wants_json
+from prade.cli.main import FILE, examples, need_file, program, remark, result, wants_json
 from prade.cli.plan_commands import facts_of
 from prade.core.errors import DataError
 from prade.core.files import need_folder
@@ -39,7 +39,6 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @shared.csv_options("private")
 @shared.public_again
 @shared.spending
-@as_json
 @examples("  prade measure plan.toml private.parquet -o release")
 def measure(
     plan_file: str, private: str, output: str, public: tuple[str, ...], ledger_file: str | None, **terms: Any
@@ -117,7 +116,6 @@ def _looks_empty(release: prade.Release) -> bool:
     help="map weights answers by their noise; two-stage and ide are the paper's. [default: the plan's]",
 )
 @shared.worker_options
-@as_json
 @examples(
     "  prade estimate release\n  prade estimate release --workers 8\n"
     "  prade estimate release --cluster tcp://10.0.0.1:8786"
@@ -198,7 +196,6 @@ def _need_writable_estimates(release: prade.Release, anew: bool = False) -> None
     "--spreadsheet-safe", is_flag=True, help="In a CSV file, put ' before text that begins with = + - @: no formulas."
 )
 @shared.worker_options
-@as_json
 @examples("  prade sample release --seed 1 -o synthetic.csv\n  prade sample release --partitioned")
 def sample(
     release_folder: str,
@@ -265,7 +262,6 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> prade
     help="prade's own method, or the paper's Algorithm 2 as published, for comparison, without a report.",
 )
 @shared.worker_options
-@as_json
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
     "      --levels STATE,PUMA --epsilon 1 -o release"

@@ -11,7 +11,7 @@ import click
 
 import prade
 from prade.cli import options as shared
-from prade.cli.main import FILE, WRONG, as_json, examples, need_file, program, remark, result, text_table, wants_json
+from prade.cli.main import FILE, WRONG, examples, need_file, program, remark, result, text_table, wants_json
 from prade.cli.options import columns_of
 from prade.cli.release_commands import estimates_for_reading, release_folder
 from prade.core.errors import DataError, PradeError, Remark
@@ -34,7 +34,6 @@ FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 @click.option("-o", "--output", type=FILE, help="File to write the answers to, .csv or .parquet.")
 @click.option("--labels", is_flag=True, help="In the file or JSON, add the labels of values, as in STATE_label.")
 @shared.public_again
-@as_json
 @examples(
     '  prade answer release "AGEP >= 65 and SEX == 2" --by PUMA\n'
     '  prade answer release "mean(WAGP) where AGEP >= 18" --by STATE\n'
@@ -168,7 +167,6 @@ def _together(answers: list[pa.Table]) -> pa.Table:
 @click.option("--linear", metavar="FORMULA", help='Linear regression to compare, as in "INCOME ~ AGE + SEX".')
 @click.option("--logistic", metavar="FORMULA", help='Logistic regression to compare, as in "AGE >= 65 ~ SEX + RACE".')
 @shared.csv_options("truth")
-@as_json
 @examples(
     "  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all\n"
     "  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --metrics \\\n"
@@ -252,7 +250,6 @@ def _in_words(outcome: Evaluation) -> str:
 )
 @shared.csv_options("truth")
 @shared.worker_options
-@as_json
 @examples(
     "  prade report release --geojson places.geojson -o report.html\n  prade report release --json -o report.json"
 )
@@ -295,7 +292,6 @@ def report(release_folder: str, output: str | None, working_here: shared.Working
 )
 @click.option("-o", "--output", type=FILE, help="File to write the table to, .csv or .parquet.")
 @shared.public_again
-@as_json
 @examples("  prade diagnose release\n  prade diagnose release --by-group -o diagnosis.csv")
 def diagnose(release_folder: str, by_group: bool, output: str | None, public: tuple[str, ...], **options: Any) -> None:
     """Say where the public table of a RELEASE is wrong.

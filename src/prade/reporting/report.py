@@ -30,8 +30,8 @@ from prade.sampling.table import method_of, seed_of
 PathName = str | PathLike[str]
 
 REPORT, NOT_PRIVATE = "report.html", "-not-private.html"
-STYLES = ("report.css",)
 PARTS = ("", "_explore", "_pairs", "_tables", "_budget", "_map", "_truth", "_start")  # of the page's script
+SCRIPTS = ("frames.js", *(f"report{part}.js" for part in PARTS))
 
 
 def report(
@@ -62,7 +62,8 @@ def report(
     need_folder(target)
     data = report_data(source, truth=truth, geojson=geojson, geojson_key=geojson_key, execution=execution)
     with replace_file(target, owner_only=truth is not None) as temporary:
-        temporary.write_text(json_of(data) if as_json else report_page(data), encoding="utf-8")
+        whole = json_of(data) if as_json else page("report.html.j2", data, styles=["report.css"], scripts=SCRIPTS)
+        temporary.write_text(whole, encoding="utf-8")
     return target
 
 
@@ -100,12 +101,6 @@ def report_data(
     noted = schema_of(drawn)
     copied, seed = copied_share(noted), seed_of(noted)
     return data_of(estimates, facts, against, shapes, copied=copied, seed=seed, execution=execution)
-
-
-def report_page(data: dict[str, Any]) -> str:
-    """The whole page as HTML."""
-    scripts = ["frames.js", *(f"report{part}.js" for part in PARTS)]
-    return page("report.html.j2", data, styles=STYLES, scripts=scripts)
 
 
 def json_of(data: dict[str, Any]) -> str:

@@ -92,15 +92,15 @@ def truth_of(
     true, number = true_rows(plan, truth)
     if not (number >= 0).any():
         raise DataError("no row of the truth is in a group of the release; give the table that was measured")
-    scored = score((true.coded, number), (synthetic, group), plan.schema, plan.groupings[-1].by, groups=plan.groups)
-    baseline = PublicScore.of(scored, (true.coded, number), public, execution.threads)
+    scored = score((true, number), (synthetic, group), plan.schema, plan.groupings[-1].by, groups=plan.groups)
+    baseline = PublicScore.of(scored, (true, number), public, execution.threads)
     execution.tell("comparing with the truth", 1, 2)
     inside = np.flatnonzero(number >= 0)
     true, drawn = true.take(inside), Side.of(plan.schema, kept_rows(estimates.release))
     numbers = {name: estimates.public.numbers[name][: len(public)] for name in true.numbers}
     metrics = all_metrics(true, drawn, Side(public.prior, numbers))
     execution.tell("comparing with the truth", 2, 2)
-    return Truth(scored, baseline, metrics, (true.coded, number[inside]), (synthetic, group))
+    return Truth(scored, baseline, metrics, (true, number[inside]), (synthetic, group))
 
 
 def truth_data(estimates: Estimates, truth: Truth, threads: int = 1) -> dict[str, Any]:

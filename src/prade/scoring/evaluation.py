@@ -230,7 +230,7 @@ def evaluate(
     baseline = other = metrics = None
     if public is not None:
         public_rows = PublicTable.of(public).rows(schema, listed)
-        baseline = PublicScore.of(scored, (true.coded, number), public_rows, cores())
+        baseline = PublicScore.of(scored, (true, number), public_rows, cores())
         other = Side(public_rows.prior, public_rows.numbers).only(columns)
     if choices is not None:
         drawn = Side.of(schema, synthetic).only(columns)

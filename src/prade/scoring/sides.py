@@ -8,7 +8,6 @@ with P and Q the shares of the two tables' rows. All sets of k columns count, or
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import comb
@@ -37,19 +36,18 @@ class NotAvailable(Exception):
     """Why a metric cannot be computed from these tables, as a sentence for the reader."""
 
 
-@dataclass(frozen=True, eq=False)
-class Side:
+class Side(Coded):
     """The true, the synthetic or the public rows. `numbers` has NaN where a numeric column is missing.
 
     >>> from prade import Column, Schema
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65], missing=True)])
     >>> side = Side.of(schema, {"AGE": [3, None, 70]})
-    >>> side.numbers["AGE"], side.coded.codes["AGE"]
+    >>> side.numbers["AGE"], side.codes["AGE"]
     (array([ 3., nan, 70.]), array([0, 3, 2], dtype=uint8))
     """
 
-    coded: Coded
-    numbers: Mapping[str, Floats]
+    def __init__(self, rows: Coded, numbers: Mapping[str, Floats]) -> None:
+        self.schema, self.codes, self.weights, self.numbers = rows.schema, rows.codes, rows.weights, numbers
 
     @classmethod
     def of(cls, schema: Schema, table: Any) -> Side:
@@ -65,37 +63,17 @@ class Side:
         numbers = {name: np.concatenate([side.numbers[name] for side in sides]) for name in sides[0].numbers}
         return cls(Coded(sides[0].schema, codes), numbers)
 
-    def __len__(self) -> int:
-        return len(self.coded)
-
-    @property
-    def schema(self) -> Schema:
-        return self.coded.schema
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.coded.columns
-
-    @property
-    def codes(self) -> Mapping[str, NDArray[Any]]:
-        return self.coded.codes
-
-    @property
-    def weights(self) -> Floats:
-        """The rows' weights, with mean one."""
-        return np.asarray(self.coded.weights * len(self))
-
-    def take(self, rows: NDArray[Any]) -> Side:
-        return Side(self.coded.take(rows), {name: each[rows] for name, each in self.numbers.items()})
+    def take(self, index: NDArray[Any]) -> Side:
+        return Side(super().take(index), {name: each[index] for name, each in self.numbers.items()})
 
     def only(self, columns: tuple[str, ...]) -> Side:
         codes = {name: self.codes[name] for name in columns}
         numbers = {name: each for name, each in self.numbers.items() if name in columns}
-        return Side(Coded(self.schema, codes, self.coded.weights), numbers)
+        return Side(Coded(self.schema, codes, self.weights), numbers)
 
     def drawn(self, rows: int, seed: int) -> Side:
         """At most this number of rows, each of which counts once: drawn in proportion to their weights, if need be."""
-        weights = self.coded.weights
+        weights = self.weights
         if len(self) <= rows and np.ptp(weights) == 0.0:
             return self
         generator = np.random.default_rng(seed)
@@ -122,17 +100,17 @@ def or_why(metric: Callable[[], Any]) -> Any:
 # ---------------------------------------------------------------------- k-marginals
 
 
-def drawn_sets(columns: Columns, k: int, seed: int, most: int = MOST_TABLES) -> list[Columns]:
-    """Different sets of k columns: all of them, or `most`, drawn at random.
+def drawn_sets(columns: Columns, k: int, seed: int) -> list[Columns]:
+    """Different sets of k columns: all of them, or 100, drawn at random.
 
     >>> drawn_sets(("A", "B", "C"), 2, 0)
     [('A', 'B'), ('A', 'C'), ('B', 'C')]
     """
-    if comb(len(columns), k) <= most:
+    if comb(len(columns), k) <= MOST_TABLES:
         return list(combinations(columns, k))
     generator = np.random.default_rng([seed, k])
     ordered, sets = sorted(columns), dict[Columns, None]()  # by name: the schema's order does not matter
-    while len(sets) < most:
+    while len(sets) < MOST_TABLES:
         sets[tuple(ordered[c] for c in sorted(generator.choice(len(ordered), k, replace=False)))] = None
     return list(sets)
 
@@ -163,6 +141,6 @@ def k_marginal(truth: Side, others: dict[str, Side | None], k: int, seed: int) -
     result: dict[str, Any] = {"k": k, "tables": len(sets), "of": comb(len(truth.columns), k)} | dict.fromkeys(others)
     for name, side in others.items():
         if side is not None:
-            mean = float(np.mean([distance(truth.coded, side.coded, columns) for columns in sets]))
+            mean = float(np.mean([distance(truth, side, columns) for columns in sets]))
             result[name] = {"distance": mean, "score": 1000.0 * (1.0 - mean / 2.0)}
     return result

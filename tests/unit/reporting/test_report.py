@@ -362,7 +362,7 @@ def test_synthetic_rows_of_other_groups_are_refused(copy):
 def test_a_failure_leaves_the_old_page_and_says_at_once_what_may_not_be_written(release, tmp_path, monkeypatch):
     old = tmp_path / "page.html"
     old.write_text("old")
-    monkeypatch.setattr("prade.reporting.report.report_page", lambda *_: 1 / 0)
+    monkeypatch.setattr("prade.reporting.report.page", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         report(release, old)
     assert old.read_text() == "old"

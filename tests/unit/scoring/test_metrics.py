@@ -87,7 +87,7 @@ def test_weights_count():
     drawn = Side(public.prior, public.numbers).drawn(100, 0)
     assert len(drawn) == 100
     assert drawn.numbers["AGE"].min() >= 45
-    assert np.ptp(drawn.coded.weights) == 0.0
+    assert np.ptp(drawn.weights) == 0.0
 
 
 def test_without_sklearn_tables_are_still_compared(monkeypatch, found):

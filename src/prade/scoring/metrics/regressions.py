@@ -165,7 +165,7 @@ def regression(sides: Mapping[str, Side | None], formula: Formula, *, numeric: b
         if np.ptp(y) == 0.0:
             raise NotAvailable("the outcome has one value only")
         matrix = np.stack([term(side) for term in terms.values()], axis=1)
-        return (least_squares if numeric else logistic)(matrix, y, side.weights)
+        return (least_squares if numeric else logistic)(matrix, y, side.weights * len(side))
 
     truth = fitted(usable["truth"])
 

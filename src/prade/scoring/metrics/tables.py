@@ -27,11 +27,11 @@ def correlations(side: Side) -> Floats:
     Two numeric columns have Pearson's, over the rows that have both, as in SDMetrics' CorrelationSimilarity and SDNist.
     Any other pair has Cramer's V of its two-way table.
     """
-    numbers, weights = side.numbers, side.coded.weights
+    numbers, weights = side.numbers, side.weights
     return np.array([
         _pearson(numbers[one], numbers[other], weights)
         if one in numbers and other in numbers
-        else cramers_v(side.coded.project((one, other)))
+        else cramers_v(side.project((one, other)))
         for one, other in combinations(side.columns, 2)
     ])  # fmt: skip
 
@@ -188,5 +188,5 @@ def consistency(truth: Side, others: Mapping[str, Side | None], seed: int) -> di
 
 def _broken(side: Side, low: str, high: str) -> float | None:
     one, other = side.numbers[low], side.numbers[high]
-    both: Floats = np.where(np.isnan(one) | np.isnan(other), 0.0, side.coded.weights)
+    both: Floats = np.where(np.isnan(one) | np.isnan(other), 0.0, side.weights)
     return float(both[one > other].sum() / both.sum()) if both.any() else None
