@@ -158,7 +158,7 @@ def test_the_number_of_rows_is_exact_and_in_proportion(fitted, number):
     ("given", "message"),
     [
         ({"groups": {"PLACE": "qq"}}, "no group has PLACE 'qq'"),
-        ({"groups": {"AGE": 3}}, "'AGE' does not tell the release's groups apart; their columns are STATE, PLACE"),
+        ({"groups": {"AGE": 3}}, "'AGE' does not tell the groups apart; their columns are STATE, PLACE"),
         ({"groups": {"STATE": 2, "PLACE": "q"}}, "no group has all these values together"),
         ({"num_rows": 0}, r"num_rows is .*; give a whole number, 1 or more"),
     ],

@@ -8,7 +8,7 @@ import click
 
 import prade
 from prade.cli.main import FILE, examples, program, remark, result, text_table
-from prade.cli.options import budget_of, giving, ledger_option, person_id_option
+from prade.cli.options import Paths, budget_of, giving, ledger_option, person_id_option
 
 
 def _cap(cap: str | None, delta: str | None, rho: str | None) -> prade.Budget:
@@ -21,9 +21,7 @@ def _cap(cap: str | None, delta: str | None, rho: str | None) -> prade.Budget:
     return budget
 
 
-def _unit(
-    max_rows_per_person: int, person_id: str | None, max_rows_per_group: int | None, neighbours: Any
-) -> prade.Unit:
+def _unit(max_rows_per_person: int, person_id: Any, max_rows_per_group: int | None, neighbours: Any) -> prade.Unit:
     return prade.Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
 
 
@@ -142,7 +140,7 @@ def _show_year(book: prade.Ledger, name: str) -> None:
 @click.argument("releases", nargs=-1, required=True, metavar="RELEASE...", type=FILE)
 @with_ledger
 @examples("  prade ledger import release-2023 release-2024")
-def import_(releases: tuple[str, ...], book: prade.Ledger) -> None:
+def import_(releases: Paths, book: prade.Ledger) -> None:
     """Record the cost of RELEASE folders.
 
     Use this for releases that another ledger, or a lost one, paid for. Their costs count from then on. Importing a

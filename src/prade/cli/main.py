@@ -110,9 +110,7 @@ def _note_json(context: click.Context, _: click.Parameter, given: bool) -> None:
     context.meta[JSON] = given
 
 
-as_json = click.option(
-    "--json", is_flag=True, expose_value=False, callback=_note_json, help="Print the result as JSON."
-)
+as_json = click.option("--json", is_flag=True, expose_value=False, callback=_note_json, help="Print results as JSON.")
 
 
 def examples(text: str, *, with_json: bool = True) -> Callable[[Command], Command]:

@@ -25,7 +25,8 @@ from prade.core.execution import EFFORT
 if TYPE_CHECKING:
     from prade.data.public.table import PublicFiles, PublicTable
 
-    Working = AbstractContextManager[prade.Execution]
+Paths = tuple[str, ...]
+Working = AbstractContextManager["prade.Execution"]
 
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -39,16 +40,14 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return add
 
 
-def giving(
-    name: str, value: Callable[..., Any], *options: Callable[[Command], Command]
-) -> Callable[[Command], Command]:
-    """Add options whose values are the arguments of `value`, and give the command what it returns by this name."""
+def giving(name: str, make: Callable[..., Any], *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Add options whose values are the arguments of `make`, and give the command what it returns by this name."""
 
     def add(command: Command) -> Command:
         @wraps(command)
         def with_value(**arguments: Any) -> Any:
-            given = {option: arguments.pop(option) for option in signature(value).parameters}
-            return command(**{name: value(**given)}, **arguments)
+            given = {option: arguments.pop(option) for option in signature(make).parameters}
+            return command(**{name: make(**given)}, **arguments)
 
         return together(*options)(cast(Command, with_value))
 
@@ -66,9 +65,7 @@ ledger_option = click.option(
 spending = together(
     ledger_option,
     click.option("--again", is_flag=True, help="Pay once more for a plan that has been paid for, into a new folder."),
-    click.option(
-        "--yes-weak-protection", "weak_protection", is_flag=True, help="Accept a budget that hardly protects."
-    ),
+    click.option("--yes-weak-protection", "weak_protection", is_flag=True, help="Accept budgets that hardly protect."),
 )
 # The options that the tuner takes, by their names there.
 TUNING = {
@@ -91,9 +88,7 @@ planning = together(
         help="File of public rows; several may be given. With --previous: one of that release's that has moved.",
     ),
     weight,
-    click.option(
-        "--previous", metavar="RELEASE", type=FILE, help="Last release of the same groups: its estimates are the prior."
-    ),
+    click.option("--previous", metavar="RELEASE", type=FILE, help="Last release of these groups, to start from."),
     click.option("--other-people", is_flag=True, help="The --previous release is about other people."),
     click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."),
     click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
@@ -101,14 +96,10 @@ planning = together(
     click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
     click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy."),
     click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
-    click.option(
-        "--max-rows-per-person", type=int, help="Most rows that one person may have. [default: of --previous, or 1]"
-    ),
+    click.option("--max-rows-per-person", type=int, help="Most rows of one person. [default: of --previous, or 1]"),
     person_id_option,
     click.option("--dataset", help='Name of the data set in the ledger. [default: that of --previous, or "private"]'),
-    click.option(
-        "--tune/--no-tune", default=True, help="Choose the plan by rehearsal on public rows, or the simplest."
-    ),
+    click.option("--tune/--no-tune", default=True, help="Choose a plan by rehearsal on public rows, or the simplest."),
     *TUNING.values(),
 )
 
@@ -143,9 +134,7 @@ def task_of(**options: Any) -> tuple[prade.Task, PublicTable]:
     budget = budget_of(given.epsilon, given.delta, given.rho)
     levels = [columns_of(level) for level in given.levels.split(",") if level.strip()]
     if bool(levels) != bool(given.groups_file):
-        raise click.UsageError(
-            "--groups and --levels go together: give both, or neither to treat everybody as one group"
-        )
+        raise click.UsageError("--groups and --levels go together: give both, or neither for one group of everybody")
     release = None if given.previous is None else prade.Release.load(given.previous)
     name, unit = ("private", prade.Unit()) if release is None else (release.plan.dataset, release.plan.unit)
     changes = {"max_rows": given.max_rows_per_person, "person_id": given.person_id}
@@ -165,7 +154,7 @@ public_again = click.option(
 )
 
 
-def public_files(paths: tuple[str, ...], weight: str | None = None) -> PublicFiles:
+def public_files(paths: Paths, weight: str | None = None) -> PublicFiles:
     """Return the public files at these paths, which must exist."""
     from prade.data.public.table import PublicFiles
 
@@ -175,12 +164,12 @@ def public_files(paths: tuple[str, ...], weight: str | None = None) -> PublicFil
     return PublicFiles.at(paths, weight)
 
 
-def named_files(paths: tuple[str, ...]) -> PublicFiles | None:
+def named_files(paths: Paths) -> PublicFiles | None:
     """Return the public files that the option names; None if it names none."""
     return public_files(paths) if paths else None
 
 
-def public_table(plan: prade.Plan, paths: tuple[str, ...]) -> tuple[PublicTable, list[str]]:
+def public_table(plan: prade.Plan, paths: Paths) -> tuple[PublicTable, list[str]]:
     """Return the public table in the files that the option or the plan names, and their paths, after saying them."""
     from prade.planning.plan import public_of
 
@@ -218,7 +207,7 @@ def _working(workers: int | None, cluster: str | None) -> Working:
 
 
 worker_options = giving(
-    "working_here",
+    "work",
     _working,
     click.option(
         "--workers",

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 import prade
 from prade.cli import options as shared
 from prade.cli.main import FILE, examples, need_new_file, program, remark, result, text_table
+from prade.cli.options import Paths, Working
 from prade.core.errors import many
 
 SHOWN = 5  # values to list, of those that do not fit a column
@@ -65,9 +66,7 @@ def schema() -> None:
 @click.option("--bins", default=20, show_default=True, help="Bins of a numeric column with more values than that.")
 @shared.csv_options("public")
 @examples("  prade schema infer public.parquet --groups STATE,PUMA --skip SERIALNO -o schema.toml")
-def infer(
-    public: tuple[str, ...], output: str, force: bool, groups: str, skip: str, weight: str | None, **limits: int
-) -> None:
+def infer(public: Paths, output: str, force: bool, groups: str, skip: str, weight: str | None, **limits: int) -> None:
     """Draft a schema from PUBLIC files.
 
     Read the draft, and correct it from the codebook.
@@ -149,7 +148,7 @@ def _some(names: Sequence[str]) -> str:
     "  prade check --schema schema.toml --groups places.csv public.parquet\n"
     "  prade check plan.toml --private people.csv"
 )
-def check(files: tuple[str, ...], private: str | None, schema_file: str | None, **options: Any) -> None:
+def check(files: Paths, private: str | None, schema_file: str | None, **options: Any) -> None:
     """Check PUBLIC files against a schema, or a private table against a PLAN.
 
     With --schema, the command shows what the public files contain and which values do not fit the schema.
@@ -174,7 +173,7 @@ def check(files: tuple[str, ...], private: str | None, schema_file: str | None, 
         raise click.UsageError("give one plan with --private alone, or public files with --schema")
 
 
-def _check_public(files: tuple[str, ...], schema_file: str, groups_file: str | None, weight: str | None) -> None:
+def _check_public(files: Paths, schema_file: str, groups_file: str | None, weight: str | None) -> None:
     """Show how public files fit a schema. Published totals that do not fit the groups are refused."""
     from prade.data.public.joint import outside
     from prade.data.public.table import PublicTable
@@ -244,7 +243,7 @@ def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
     "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
     "      --epsilon 0.1,1,10"
 )
-def plan(page: str | None, output: str, force: bool, tune: bool, working_here: shared.Working, **options: Any) -> None:
+def plan(page: str | None, output: str, force: bool, tune: bool, work: Working, **options: Any) -> None:
     """Decide what to measure, from public data only.
 
     The tuner chooses the tables to measure and their noise by rehearsal, and states the error to expect. This command
@@ -262,21 +261,21 @@ def plan(page: str | None, output: str, force: bool, tune: bool, working_here: s
     tuning = {name: options.pop(name) for name in shared.TUNING}
     if several:
         page = page or str(Path(output).with_name(PAGE))
-        facts, lines = _several(page, output, force, working_here, tuning, **options)
+        facts, lines = _several(page, output, force, work, tuning, **options)
     else:
-        facts, lines = _one(output, force, tune, working_here, tuning, **options)
+        facts, lines = _one(output, force, tune, work, tuning, **options)
     result(facts, "\n".join(filter(None, lines)))
 
 
 def _one(
-    output: str, force: bool, tune: bool, working_here: shared.Working, tuning: dict[str, Any], **options: Any
+    output: str, force: bool, tune: bool, work: Working, tuning: dict[str, Any], **options: Any
 ) -> tuple[dict[str, Any], list[str]]:
     from prade.planning.plan import columns_left_out, groups_with_public_rows, left_out_in_words, unlisted_groups
 
     need_new_file(output, force)
     task, table = shared.task_of(**options)
     _remark_on(task, [task.budget])
-    with working_here as execution:
+    with work as execution:
         made = prade.plan(task, table, tune=tune, execution=execution, **tuning)
     made.save(output)
     if tune:
@@ -288,7 +287,7 @@ def _one(
 
 
 def _several(
-    page: str, output: str, force: bool, working_here: shared.Working, tuning: dict[str, Any], **options: Any
+    page: str, output: str, force: bool, work: Working, tuning: dict[str, Any], **options: Any
 ) -> tuple[dict[str, Any], list[str]]:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
     from prade.reporting.html import write_explore
@@ -305,7 +304,7 @@ def _several(
     if Path(page).absolute() in [path.absolute() for path in plans]:
         raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
-    with working_here as execution:
+    with work as execution:
         explored = explore(task, table, budgets, execution=execution, **tuning)
     facts = explored.to_dict(output)
     write_explore(facts, page)

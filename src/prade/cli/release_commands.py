@@ -13,6 +13,7 @@ from click.core import ParameterSource
 import prade
 from prade.cli import options as shared
 from prade.cli.main import FILE, examples, need_file, program, remark, result, wants_json
+from prade.cli.options import Paths, Working
 from prade.cli.plan_commands import facts_of
 from prade.core.errors import DataError
 from prade.core.files import need_folder
@@ -40,9 +41,7 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @shared.public_again
 @shared.spending
 @examples("  prade measure plan.toml private.parquet -o release")
-def measure(
-    plan_file: str, private: str, output: str, public: tuple[str, ...], ledger_file: str | None, **terms: Any
-) -> None:
+def measure(plan_file: str, private: str, output: str, public: Paths, ledger_file: str | None, **terms: Any) -> None:
     """Measure the PRIVATE table once: this spends the budget.
 
     The command enters the cost in the ledger, counts what the PLAN lists, adds noise, and writes the RELEASE folder.
@@ -70,9 +69,7 @@ def _measured(release: prade.Release, output: str, ledger: prade.Ledger, spent: 
     """Describe a release and its cost, as JSON and in words."""
     plan, statement = release.plan, ledger.statement(release.plan.dataset)
     if _looks_empty(release):
-        remark(
-            "All groups look empty: their totals do not differ from 0 by more than the noise. Was this the right table?"
-        )
+        remark("All groups look empty: no total differs from 0 by more than the noise. Was this the right table?")
     left = statement.remaining
     facts = {
         "release": output,
@@ -120,9 +117,7 @@ def _looks_empty(release: prade.Release) -> bool:
     "  prade estimate release\n  prade estimate release --workers 8\n"
     "  prade estimate release --cluster tcp://10.0.0.1:8786"
 )
-def estimate(
-    release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, working_here: shared.Working
-) -> None:
+def estimate(release_folder: str, public: Paths, estimator: EstimatorName | None, work: Working) -> None:
     """Estimate every group of a RELEASE.
 
     The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. A run that was
@@ -132,7 +127,7 @@ def estimate(
 
     release = prade.Release.load(release_folder)
     table, used = shared.public_table(release.plan, public)
-    estimates = _estimates(release, table, working_here, estimator, anew=_damaged(release))
+    estimates = _estimates(release, table, work, estimator, anew=_damaged(release))
     levels, lines = [], []
     for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
@@ -156,19 +151,13 @@ def _damaged(release: prade.Release) -> bool:
 
 
 def _estimates(
-    release: prade.Release,
-    public: PublicTable,
-    working_here: shared.Working,
-    estimator: EstimatorName | None = None,
-    *,
-    anew: bool = False,
+    release: prade.Release, public: PublicTable, work: Working, by: EstimatorName | None = None, anew: bool = False
 ) -> prade.Estimates:
     """Estimate every group, starting from this public table."""
-    _need_writable_estimates(release, anew or estimator is not None)
+    _need_writable_estimates(release, anew or by is not None)
     settings = release.plan.settings or prade.Settings()
-    if estimator is not None:
-        settings = replace(settings, estimator=estimator)
-    with working_here as execution:
+    settings = settings if by is None else replace(settings, estimator=by)
+    with work as execution:
         return prade.estimate(release, public, settings=settings, anew=anew, execution=execution)
 
 
@@ -192,19 +181,10 @@ def _need_writable_estimates(release: prade.Release, anew: bool = False) -> None
     "[default: RELEASE/synthetic.parquet, with more than 5 million rows RELEASE/synthetic/]",
 )
 @click.option("--partitioned", is_flag=True, help="Write a data set with a folder for each group of the first level.")
-@click.option(
-    "--spreadsheet-safe", is_flag=True, help="In a CSV file, put ' before text that begins with = + - @: no formulas."
-)
+@click.option("--spreadsheet-safe", is_flag=True, help="Put ' before CSV text that begins with = + - @: no formulas.")
 @shared.worker_options
 @examples("  prade sample release --seed 1 -o synthetic.csv\n  prade sample release --partitioned")
-def sample(
-    release_folder: str,
-    public: tuple[str, ...],
-    seed: int,
-    output: str | None,
-    working_here: shared.Working,
-    **form: Any,
-) -> None:
+def sample(release_folder: str, public: Paths, seed: int, output: str | None, work: Working, **form: Any) -> None:
     """Draw synthetic rows from a RELEASE.
 
     Every group gets its estimated number of rows. Each row has values of public rows, and the command says how many
@@ -218,7 +198,7 @@ def sample(
     need_folder(release.path / "synthetic" if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
     table, used = shared.public_table(release.plan, public)
-    with working_here as execution:
+    with work as execution:
         written = write_sample(release, output, table, seed=seed, execution=execution, **form)
     facts, words = _sampled(written)
     result({**facts, "public": used}, words)
@@ -233,7 +213,7 @@ def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
     return facts, words
 
 
-def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> prade.Estimates:
+def estimates_for_reading(release_folder: str, public: Paths) -> prade.Estimates:
     """Return the estimates in a release folder; make them if there are none, or if other public files are given."""
     from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 
@@ -266,9 +246,7 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> prade
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
     "      --levels STATE,PUMA --epsilon 1 -o release"
 )
-def synthesize(
-    private: str, output: str, ledger_file: str | None, seed: int, working_here: shared.Working, **options: Any
-) -> None:
+def synthesize(private: str, output: str, ledger_file: str | None, seed: int, work: Working, **options: Any) -> None:
     """Run all five stages: this spends the budget.
 
     The stages are plan, measure, estimate, sample and report. The plan is kept beside the folder as RELEASE.plan.toml.
@@ -306,7 +284,7 @@ def synthesize(
             remark(sentence)
         ledger = prade.Ledger.of(ledger_file)
         terms = Terms(ledger, **stated)
-        with working_here as execution:
+        with work as execution:
             last = run_all(task, private, table, output, terms, seed=seed, on_stage=show_stage, execution=execution)
         facts |= {"method": terms.method, "report": str(last) if own else None}
         without = "Planned and drawn by Algorithm 2 of the paper, not by prade's own method, so there is no report"

@@ -12,7 +12,7 @@ import click
 import prade
 from prade.cli import options as shared
 from prade.cli.main import FILE, WRONG, examples, need_file, program, remark, result, text_table, wants_json
-from prade.cli.options import columns_of
+from prade.cli.options import Paths, Working, columns_of
 from prade.cli.release_commands import estimates_for_reading, release_folder
 from prade.core.errors import DataError, PradeError, Remark
 
@@ -46,7 +46,7 @@ def answer(
     questions_file: str | None,
     output: str | None,
     labels: bool,
-    public: tuple[str, ...],
+    public: Paths,
     **parts: Any,
 ) -> None:
     """Answer a QUERY from a RELEASE, with a 95 % interval.
@@ -160,9 +160,7 @@ def _together(answers: list[pa.Table]) -> pa.Table:
 @click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw at random, or all.")
 @click.option("--seed", type=int, help="Seed for drawing pairs. [default: the contest's]")
 @click.option("--metrics", is_flag=True, help="Also compute k-marginals, propensity, regressions and other metrics.")
-@click.option(
-    "--public", multiple=True, type=FILE, help="Public file, whose rows are scored too; may come several times."
-)
+@click.option("--public", multiple=True, type=FILE, help="Public file, whose rows are scored too; may be repeated.")
 @shared.weight
 @click.option("--linear", metavar="FORMULA", help='Linear regression to compare, as in "INCOME ~ AGE + SEX".')
 @click.option("--logistic", metavar="FORMULA", help='Logistic regression to compare, as in "AGE >= 65 ~ SEX + RACE".')
@@ -181,7 +179,7 @@ def score(
     pairs: str,
     seed: int | None,
     metrics: bool,
-    public: tuple[str, ...],
+    public: Paths,
     weight: str | None,
     **regressions: str | None,
 ) -> None:
@@ -217,9 +215,7 @@ def score(
         public=shared.public_files(public, weight) if public else None,
         choices=Choices(**chosen) if metrics else None,
     )
-    remark(
-        "This score is computed from true rows and is not differentially private: do not publish it for private rows."
-    )
+    remark("This score comes from true rows and is not differentially private: do not publish it for private rows.")
     result(outcome.to_dict(), _in_words(outcome))
 
 
@@ -250,10 +246,8 @@ def _in_words(outcome: Evaluation) -> str:
 )
 @shared.csv_options("truth")
 @shared.worker_options
-@examples(
-    "  prade report release --geojson places.geojson -o report.html\n  prade report release --json -o report.json"
-)
-def report(release_folder: str, output: str | None, working_here: shared.Working, **asked: Any) -> None:
+@examples("  prade report release --geojson places.geojson -o report.html\n  prade report release --json -o data.json")
+def report(release_folder: str, output: str | None, work: Working, **asked: Any) -> None:
     """Explain a RELEASE on one HTML page.
 
     The page states the promise, what was measured, where the public table was wrong, and how certain the results are.
@@ -266,7 +260,7 @@ def report(release_folder: str, output: str | None, working_here: shared.Working
 
     if asked["geojson_key"] is not None and asked["geojson"] is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
-    with working_here as execution, warnings.catch_warnings(record=True) as warned:
+    with work as execution, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", Remark)
         if wants_json() and output is None:
             said = json_of(report_data(release_folder, execution=execution, **asked)).rstrip()
@@ -293,7 +287,7 @@ def report(release_folder: str, output: str | None, working_here: shared.Working
 @click.option("-o", "--output", type=FILE, help="File to write the table to, .csv or .parquet.")
 @shared.public_again
 @examples("  prade diagnose release\n  prade diagnose release --by-group -o diagnosis.csv")
-def diagnose(release_folder: str, by_group: bool, output: str | None, public: tuple[str, ...], **options: Any) -> None:
+def diagnose(release_folder: str, by_group: bool, output: str | None, public: Paths, **options: Any) -> None:
     """Say where the public table of a RELEASE is wrong.
 
     The noisy answers are compared with what the public rows predict, for every measured column, group and level. wrong

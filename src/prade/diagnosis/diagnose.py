@@ -212,9 +212,7 @@ def diagnosed(
     return Diagnosis(tuple(findings), tuple(n for n in plan.schema.coded if n not in tested), design_effect)
 
 
-def _drawn(
-    plan: Plan, levels: Sequence[LevelAnswers], seed: int, number: int
-) -> tuple[list[Floats], list[Floats], list[Floats]]:
+def _drawn(plan: Plan, levels: Sequence[LevelAnswers], seed: int, number: int) -> tuple[list[Floats], ...]:
     """One draw: for each level the statistics of the test, lengths, and squares of the noise in its differences.
 
     Lengths are sums of absolute noise by column, in standard deviations of a cell's noise, and after the columns the

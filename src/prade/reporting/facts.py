@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from prade.estimating.levels.error_bars import Errors
     from prade.estimating.levels.estimates import Estimates
 
+    Rows = tuple[Coded, Ints]  # synthetic or true rows, and each row's group at the last level
 
 WHOLE, ONE_TABLE = "all groups together", "the whole table"
 ALMOST_NONE = 1e-9  # rows that an empty group counts as, where all groups are estimated to be empty
@@ -86,18 +87,8 @@ class Facts:
         return slice(first, first + part.n_cells)
 
 
-def facts_of(
-    estimates: Estimates,
-    synthetic: Coded,
-    group: Ints,
-    *,
-    truth: tuple[Coded, Ints] | None = None,
-    execution: Execution = Execution(),
-) -> Facts:
-    """Compute every view. `group` is each synthetic row's group at the last level; `truth` has true rows and theirs.
-
-    Workers in other processes open the estimates in the release's folder.
-    """
+def facts_of(estimates: Estimates, drawn: Rows, truth: Rows | None = None, execution: Execution = Execution()) -> Facts:
+    """Compute every view. Workers in other processes open the estimates in the release's folder."""
     # every column by itself, and every part that was measured at any level
     ones: list[Part] = [Marginal.of(estimates.plan.schema, [name]) for name in estimates.plan.schema.coded]
     parts = tuple(dict.fromkeys([*ones, *(part for each in estimates.answers for part in each.parts)]))
@@ -107,7 +98,7 @@ def facts_of(
     factors = rows @ priors[-1] / rows.sum()
     shared = None if execution.executor is None else shared_estimates(estimates)
     finest, together = estimates.tables(parts, rows, shared=shared, execution=execution)
-    counted = {"synthetic": (synthetic, group)} | ({} if truth is None else {"truth": truth})
+    counted = {"synthetic": drawn} | ({} if truth is None else {"truth": truth})
     counts = {}
     for name, (coded, place) in counted.items():
         cells = [(part.cells(coded.schema, coded.codes), part.n_cells) for part in parts]

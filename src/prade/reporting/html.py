@@ -86,16 +86,9 @@ def packed(array: Any, *, unit: int = 20_000, type: str = "u16") -> dict[str, An
     limits, unknown = np.iinfo(kind), np.isnan(values)
     numbers = np.where(unknown, limits.max, np.rint(values * unit))
     if ((numbers < limits.min) | (numbers >= limits.max))[~unknown].any():
-        raise ValueError(
-            f"values from {np.nanmin(values):g} to {np.nanmax(values):g} do not fit {type} with the unit {unit}"
-        )
-    content = zlib.compress(np.ascontiguousarray(numbers.astype(kind)).tobytes(), EFFORT)
-    return {
-        "packed": base64.b64encode(content).decode("ascii"),
-        "type": type,
-        "shape": list(values.shape),
-        "unit": unit,
-    }
+        raise ValueError(f"values {np.nanmin(values):g} to {np.nanmax(values):g} do not fit {type} with unit {unit}")
+    whole = zlib.compress(np.ascontiguousarray(numbers.astype(kind)).tobytes(), EFFORT)
+    return {"packed": base64.b64encode(whole).decode("ascii"), "type": type, "shape": list(values.shape), "unit": unit}
 
 
 def unpacked(entry: Mapping[str, Any]) -> Floats:

@@ -128,14 +128,10 @@ def _features(path: Path) -> list[_Feature]:
     try:
         features = structured(json_value(text), _Collection).features
     except Malformed as fault:
-        raise DataError(
-            f"{path} is not a GeoJSON FeatureCollection ({fault}); give one, with a polygon for each group"
-        ) from None
+        raise DataError(f"{path} is not a GeoJSON FeatureCollection ({fault}); give polygons of the groups") from None
     shaped = [each for each in features if each.geometry and each.geometry.type in POLYGONS]
     if not shaped:
-        raise DataError(
-            f"{path} has no Polygon or MultiPolygon among its {len(features)} features; give a file of outlines"
-        )
+        raise DataError(f"{path} has no Polygon or MultiPolygon among its {len(features)} features; give outlines")
     return shaped
 
 
@@ -144,9 +140,7 @@ def _names(features: Sequence[_Feature], key: str | None) -> list[str]:
     if key is None:
         return known
     if key not in known and any(name not in known for name in key.split("+")):
-        raise DataError(
-            f"no feature of the GeoJSON file has the property {key!r}; its properties are {', '.join(known) or 'none'}"
-        )
+        raise DataError(f"the GeoJSON file has no property {key!r}; its properties are {', '.join(known) or 'none'}")
     return [key]
 
 
@@ -174,9 +168,7 @@ def _rings(feature: _Feature) -> Iterator[Ring]:
     try:
         shape = structured(feature.geometry.coordinates, POLYGONS[feature.geometry.type])
     except Malformed:
-        raise DataError(
-            "the GeoJSON file has a polygon whose coordinates are not numbers; export the file again"
-        ) from None
+        raise DataError("the GeoJSON file has a polygon whose coordinates are not numbers; export it again") from None
     for polygon in [shape] if feature.geometry.type == "Polygon" else shape:
         for ring in polygon:
             yield [(point[0], point[1]) for point in ring]
@@ -196,13 +188,11 @@ def _drawn(rings: Mapping[int, Sequence[Ring]]) -> tuple[int, int, dict[int, str
         return (x + 360 if turn and x < 0 else x) * narrow
 
     west, east = min(flat(x) for x, _ in points), max(flat(x) for x, _ in points)
-    scale = WIDTH / max(east - west, north - south, 1e-9)
-    width, height = max(round((east - west) * scale), 1), max(round((north - south) * scale), 1)
+    zoom = WIDTH / max(east - west, north - south, 1e-9)
+    width, height = max(round((east - west) * zoom), 1), max(round((north - south) * zoom), 1)
 
     def drawn(each: Sequence[Ring]) -> list[Snapped]:
-        return [
-            [(round((flat(x) - west) * scale), round((north - y) * scale)) for x, y in ring] for ring in each if ring
-        ]
+        return [[(round((flat(x) - west) * zoom), round((north - y) * zoom)) for x, y in ring] for ring in each if ring]
 
     return width, height, {group: _path(drawn(each)) for group, each in rings.items() if any(each)}
 

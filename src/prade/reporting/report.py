@@ -92,12 +92,9 @@ def report_data(
     drawn = kept_rows(release)
     synthetic = coded_rows(release.plan, drawn)
     if (synthetic[1] < 0).any():
-        raise DataError(
-            f"{drawn} has rows in no group of the release: draw them again with `prade sample {release.path}`"
-        )
-    against = None if truth is None else truth_of(estimates, truth, *synthetic, execution=execution)
-    true = None if against is None else against.rows
-    facts = facts_of(estimates, *synthetic, truth=true, execution=execution)
+        raise DataError(f"{drawn} has rows in no group of the release: draw again with `prade sample {release.path}`")
+    against = None if truth is None else truth_of(estimates, truth, synthetic, execution)
+    facts = facts_of(estimates, synthetic, None if against is None else against.rows, execution)
     noted = schema_of(drawn)
     copied, seed = copied_share(noted), seed_of(noted)
     return data_of(estimates, facts, against, shapes, copied=copied, seed=seed, execution=execution)

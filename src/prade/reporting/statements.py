@@ -182,7 +182,7 @@ def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str
     """Everything that is needed to make the release's estimates and rows again, and to cite them."""
     release, plan = estimates.release, estimates.plan
     manifest = read_manifest(release.path)
-    paid = manifest.claim.origin
+    claim, who = manifest.claim, manifest.claim.origin
     return {
         "versions": {
             "measured": manifest.versions,
@@ -193,12 +193,7 @@ def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str
         "plan": plan.hash,
         "labels": None if release.labels is None else {"file": LABELS, "hash": release.labels},
         "seed": seed,
-        "ledger": {
-            "entry": paid.entry,
-            "ledger": paid.ledger,
-            "hash": paid.hash,
-            "measurements": manifest.claim.measurements_hash,
-        },
+        "ledger": {"entry": who.entry, "ledger": who.ledger, "hash": who.hash, "measurements": claim.measurements_hash},
         "cite": f"{plan.dataset}: synthetic rows with differential privacy ({made_on(release)}). "
         f"{many(rows, 'row')}, {short(plan.budget)}, plan {plan.hash[:16]}, made with prade {version('prade')}.",
     }
@@ -221,10 +216,8 @@ def methodology_of(estimates: Estimates, rows: int, seed: int | None) -> str:
     within = "" if unit.per_group is None else f", and at most {unit.per_group} of them in any one group"
     bound = f", of which at most {most} were counted{within}, chosen at random"
     where = f" in {many(len(plan.public.files), 'file')}" if plan.public else ""
-    source, limit = (
-        "chance differences between tables of this size",
-        "by far more than chance, where it was not measured",
-    )
+    source = "chance differences between tables of this size"
+    limit = "by far more than chance, where it was not measured"
     if grouped:
         source = "differences between groups of the public table"
         limit = "in a way in which public groups do not differ from each other"

@@ -84,23 +84,21 @@ def true_rows(plan: Plan, source: Any) -> tuple[Side, Ints]:
     return Side.joined(sides), np.concatenate(numbers)
 
 
-def truth_of(
-    estimates: Estimates, truth: Any, synthetic: Coded, group: Ints, *, execution: Execution = Execution()
-) -> Truth:
-    """Compare the synthetic rows and the public baseline with true rows."""
+def truth_of(estimates: Estimates, truth: Any, drawn: tuple[Coded, Ints], execution: Execution = Execution()) -> Truth:
+    """Compare the synthetic rows, coded and with the group of each, and the public baseline with true rows."""
     plan, public = estimates.plan, estimates.public.observed
     true, number = true_rows(plan, truth)
     if not (number >= 0).any():
         raise DataError("no row of the truth is in a group of the release; give the table that was measured")
-    scored = score((true, number), (synthetic, group), plan.schema, plan.groupings[-1].by, groups=plan.groups)
+    scored = score((true, number), drawn, plan.schema, plan.groupings[-1].by, groups=plan.groups)
     baseline = PublicScore.of(scored, (true, number), public, execution.threads)
     execution.tell("comparing with the truth", 1, 2)
     inside = np.flatnonzero(number >= 0)
-    true, drawn = true.take(inside), Side.of(plan.schema, kept_rows(estimates.release))
+    true, synthetic = true.take(inside), Side.of(plan.schema, kept_rows(estimates.release))
     numbers = {name: estimates.public.numbers[name][: len(public)] for name in true.numbers}
-    metrics = all_metrics(true, drawn, Side(public.prior, numbers))
+    metrics = all_metrics(true, synthetic, Side(public.prior, numbers))
     execution.tell("comparing with the truth", 2, 2)
-    return Truth(scored, baseline, metrics, (true, number[inside]), (synthetic, group))
+    return Truth(scored, baseline, metrics, (true, number[inside]), drawn)
 
 
 def truth_data(estimates: Estimates, truth: Truth, threads: int = 1) -> dict[str, Any]:
@@ -118,7 +116,7 @@ def truth_data(estimates: Estimates, truth: Truth, threads: int = 1) -> dict[str
     matrices[:, *np.triu_indices(len(schema.coded))] = list(heat.values())  # in the order of combinations
     symmetric = np.maximum(matrices, matrices.transpose(0, 2, 1))
     labels = level.labels(schema)
-    last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
+    last = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
     return {
         "score": scored.mean,
         "nist": scored.nist,
@@ -130,9 +128,7 @@ def truth_data(estimates: Estimates, truth: Truth, threads: int = 1) -> dict[str
         "syntheticError": plain(np.where(compared.known, compared.synthetic, np.nan)),
         "sentence": compared.sentence,
         "worst_pairs": _worst_pairs(pairs, heat),
-        "worst_places": [
-            {**place, "label": labels[place["group"]], "view": last_view} for place in truth.worst_places()
-        ],
+        "worst_places": [{**place, "label": labels[place["group"]], "view": last} for place in truth.worst_places()],
         "heat": {name: packed(each) for name, each in zip(heat, symmetric, strict=True)},
         "metrics": truth.metrics,
     }
@@ -141,7 +137,4 @@ def truth_data(estimates: Estimates, truth: Truth, threads: int = 1) -> dict[str
 def _worst_pairs(pairs: tuple[Pair, ...], heat: dict[str, Floats]) -> list[dict[str, Any]]:
     """The pairs of different columns with the largest mean distance over the places."""
     order = [k for k in np.argsort(-heat["places"], kind="stable") if pairs[k][0] != pairs[k][1]][:WORST]
-    return [
-        {"first": pairs[k][0], "second": pairs[k][1], **{name: float(each[k]) for name, each in heat.items()}}
-        for k in order
-    ]
+    return [{"first": pairs[k][0], "second": pairs[k][1], **{n: float(d[k]) for n, d in heat.items()}} for k in order]

@@ -73,9 +73,8 @@ class Situation:
         which = f"{len(columns):,} of {many(len(measured), 'column')} ({named(columns)})"
         if len(columns) == len(measured):
             which = f"all {many(len(columns), 'column')}" if len(columns) > 1 else columns[0]
-        return (
-            f"One-way tables{f' {place_of(self.groups)}' if self.groups else ''} of {which}: they were measured there"
-        )
+        where = f" {place_of(self.groups)}" if self.groups else ""
+        return f"One-way tables{where} of {which}: they were measured there"
 
 
 def use_and_care(situation: Situation) -> tuple[list[str], list[str]]:

@@ -105,11 +105,9 @@ def need_same_kind(release: Release, task: Task) -> None:
     plan = release.plan
     if plan.schema != task.schema:
         mine, theirs = set(plan.schema.coded), set(task.schema.coded)
-        different = sorted(mine ^ theirs) or [
-            name for name in plan.schema.coded if plan.schema[name] != task.schema[name]
-        ]
+        unlike = sorted(mine ^ theirs) or [name for name in plan.schema.coded if plan.schema[name] != task.schema[name]]
         raise DataError(
-            f"{release.path} was made with another schema, which differs in {', '.join(different[:5]) or 'groups'}; "
+            f"{release.path} was made with another schema, which differs in {', '.join(unlike[:5]) or 'groups'}; "
             "a release can be the prior of tables with the same columns, values and edges: use its schema, or give "
             "public files"
         )
@@ -144,17 +142,15 @@ def learned_change(estimates: Estimates) -> float | None:
 # ---------------------------------------------------------------------- rows and weights
 
 
-def carried_rows(
-    estimates: Estimates, public: PublicTable, most: int = MOST_ROWS, fewest: int = FEWEST_ROWS
-) -> pa.Table:
+def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
     """Public rows for every group of the last level, with the group's values and the rows' weights.
 
-    There are about `most` in all, and at least `fewest` for each group.
+    There are about `MOST_ROWS` in all, and at least `FEWEST_ROWS` for each group.
     """
     import pyarrow as pa
 
     prior, totals = estimates.support.public.prior, estimates.totals
-    number = max(most // max(int((totals > 0).sum()), 1), fewest)
+    number = max(MOST_ROWS // max(int((totals > 0).sum()), 1), FEWEST_ROWS)
     order = ordering(prior.codes, prior.schema)
     parts = dict.fromkeys([*Workload.all_marginals(prior.schema, 1).parts, *estimates.levels[-1].parts])
     tables = [(part.cells(prior.schema, prior.codes), part.n_cells) for part in parts]
@@ -168,9 +164,8 @@ def carried_rows(
     each = list(estimates.map(carried))
     groups, sizes = np.arange(len(each)), np.array([len(rows) for rows, _ in each])
     drawn = estimates.support.numbers(np.concatenate([rows for rows, _ in each]))
-    table = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, 0).rows_of(
-        groups, sizes, drawn
-    )
+    of_rows = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, 0)
+    table = of_rows.rows_of(groups, sizes, drawn)
     if (person := estimates.plan.unit.person_id) is not None:
         table = table.drop_columns([person])
     return table.append_column(WEIGHT, pa.array(np.concatenate([weights for _, weights in each])))

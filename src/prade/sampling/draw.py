@@ -124,12 +124,7 @@ def sample(rows: SortedRows, weights: Floats, n: int, seed: int, passes: int = P
 
 
 def improved(
-    rows: SortedRows,
-    q: Floats,
-    edges: Floats,
-    given: Ints,
-    generator: np.random.Generator,
-    passes: int = PASSES,
+    rows: SortedRows, q: Floats, edges: Floats, given: Ints, generator: np.random.Generator, passes: int = PASSES
 ) -> Ints:
     """Ranks whose tables are nearer to the distribution's than those of the given ones; `edges` as `SortedRows` has."""
     if passes == 0 or len(given) == 0:
@@ -141,10 +136,8 @@ def improved(
         chosen = _dearest(coded, pool, tables, tally) if number else np.arange(len(given))
         changed = 0
         for visits in in_blocks(generator.permutation(chosen)):
-            offsets = pool.offsets(len(visits), generator)
-            changed += kernels.search(
-                coded, pool.number, pool.slots, visits, offsets, tables.lines, tally, tables.hurdle
-            )
+            away = pool.offsets(len(visits), generator)
+            changed += kernels.search(coded, pool.number, pool.slots, visits, away, tables.lines, tally, tables.hurdle)
         if number and changed < FEWEST_CHANGES * len(given):
             break
     return pool.ranks[pool.number[pool.slots]]

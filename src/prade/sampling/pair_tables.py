@@ -103,9 +103,7 @@ class PairTables:
                 code, full, size = self.codes[name][block], int(self.full[a]), int(self.sizes[a])
                 # compiled loops check nothing: a code outside its column would write outside the tables
                 if code.min(initial=0) < 0 or code.max(initial=0) >= full:
-                    raise EstimationError(
-                        f"column {name!r} has codes outside 0 to {full - 1}: see prade.data.public.joint.encode"
-                    )
+                    raise EstimationError(f"column {name!r} has codes outside 0 to {full - 1}: see joint.encode")
                 kept = code if size == full else code.astype(np.int64) * size // full
                 np.add(kept, self.start[a], out=columns[a], casting="unsafe")
             into[:] = columns.T

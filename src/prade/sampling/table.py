@@ -202,9 +202,7 @@ def drawn_table(
     return rows.decoder.types.framed(noted, like or public.like)
 
 
-def sample_groups(
-    estimates: Estimates, seed: int, *, execution: Execution = Execution()
-) -> tuple[Coded, NDArray[np.int64]]:
+def sample_groups(estimates: Estimates, seed: int, *, execution: Execution = Execution()) -> tuple[Coded, Ints]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
     batches = list(drawn_batches(estimates, seed, execution=execution))
     coded = _coded(estimates.public, np.concatenate([batch.rows for batch in batches]))
@@ -221,9 +219,7 @@ class TableOfRows:
     `sizes` are the numbers of rows of the groups of the last level. The schema names the `method` if it is not prade's.
     """
 
-    def __init__(
-        self, plan: Plan, rows: Public, sizes: Ints, public: PublicTable, seed: int, method: str | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, rows: Public, sizes: Ints, public: PublicTable, seed: int, method: str = "") -> None:
         check_whole(seed=seed)
         self.plan, self.rows, self.seed, self.method = plan, rows, seed, method
         self.decoder = public.decoder(plan.schema)
@@ -265,7 +261,7 @@ class TableOfRows:
         every = np.unique(np.concatenate(last))
         schema = self._table(np.zeros(1, np.int64), np.array([len(every)]), every).schema
         notes = {**(schema.metadata or {}), SEED: str(self.seed).encode()}
-        return schema.with_metadata(notes if self.method is None else {**notes, METHOD: self.method.encode()})
+        return schema.with_metadata({**notes, METHOD: self.method.encode()} if self.method else notes)
 
 
 def group_cells(plan: Plan, public: PublicTable) -> dict[str, pa.Array]:
@@ -337,9 +333,7 @@ def _chosen(estimates: Estimates, wanted: Mapping[str, Any]) -> NDArray[np.bool_
     chosen = np.ones(len(last), np.bool_)
     for name, given in wanted.items():
         if name not in known:
-            raise DataError(
-                f"{name!r} does not tell the release's groups apart; their columns are {', '.join(known) or 'none'}"
-            )
+            raise DataError(f"{name!r} does not tell the groups apart; their columns are {', '.join(known) or 'none'}")
         values = list(given) if isinstance(given, (list, tuple, set, frozenset, np.ndarray)) else [given]
         if unknown := [value for value in values if value not in known[name]]:
             raise DataError(f"no group has {name} {unknown[0]!r}{closest(str(unknown[0]), map(str, known[name]))}")

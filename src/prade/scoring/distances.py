@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]
+Side = tuple[NDArray[Any], NDArray[Any], Ints, Floats]  # two columns, where groups begin in them, weights
 
 WORST = 2.0  # the distance of distributions that have nothing in common
 NO_WEIGHTS = np.empty(0)
@@ -56,7 +57,7 @@ def pair_errors(
         size = schema.size(b)
         cells = schema.size(a) * size
         one, other = (truth[a], truth[b], start, mass), (synth[a], synth[b], other_start, other_mass)
-        _distances(*one, *other, size, cells, distances[kind])
+        _distances(one, other, size, cells, distances[kind])
 
     with ThreadPoolExecutor(threads or cores(), thread_name_prefix="prade") as pool:
         list(pool.map(measure, range(len(kinds))))
@@ -80,12 +81,7 @@ def mean_distance(truth: Codes, joint: Joint, pairs: Sequence[Pair], weights: Fl
 
 
 def _by_group(
-    codes: Codes,
-    group: NDArray[Any],
-    n_groups: int,
-    columns: Sequence[str],
-    width: np.dtype[Any],
-    weights: Floats | None = None,
+    codes: Codes, group: NDArray[Any], n_groups: int, columns: Sequence[str], width: Any, weights: Floats | None = None
 ) -> tuple[dict[str, NDArray[Any]], Ints, Floats]:
     """Coded rows with those of a group side by side: group g has rows start[g] to start[g + 1]."""
     if len(group) and not 0 <= int(group.min()) <= int(group.max()) < n_groups:
@@ -98,9 +94,7 @@ def _by_group(
 
 
 @compiled
-def _tally(
-    first: NDArray[Any], second: NDArray[Any], weights: Floats, begin: int, end: int, size: int, mass: Floats
-) -> float:
+def _tally(first: Any, second: Any, weights: Floats, begin: int, end: int, size: int, mass: Floats) -> float:
     """Mass of each cell over the rows `begin` to `end`, and the sum; without weights a row has mass 1."""
     mass[:] = 0.0
     if len(weights) == 0:
@@ -115,20 +109,10 @@ def _tally(
 
 
 @compiled
-def _distances(
-    first: NDArray[Any],
-    second: NDArray[Any],
-    start: Ints,
-    weights: Floats,
-    other_first: NDArray[Any],
-    other_second: NDArray[Any],
-    other_start: Ints,
-    other_weights: Floats,
-    size: int,
-    cells: int,
-    distance: Floats,
-) -> None:
+def _distances(one: Side, another: Side, size: int, cells: int, distance: Floats) -> None:
     """distance[g] = sum over cells |mass / total - other mass / other total| for the rows of each group."""
+    first, second, start, weights = one
+    other_first, other_second, other_start, other_weights = another
     mass, other_mass = np.empty(cells), np.empty(cells)
     for g in range(len(distance)):
         total = _tally(first, second, weights, start[g], start[g + 1], size, mass)

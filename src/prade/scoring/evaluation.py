@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from prade.data.public.joint import Coded
     from prade.data.public.public import Public
 
+    Rows = tuple[Coded, Ints]  # and the group of each
+
 WORST = 10  # pairs and places that are named
 
 
@@ -53,9 +55,7 @@ class PublicBaseline:
         return mean_distance(truth, self.public.prior, pairs, self.weights(group))
 
 
-def public_errors(
-    truth: tuple[Coded, Ints], public: Public, level: Grouping, pairs: Sequence[Pair], *, threads: int = 1
-) -> Floats:
+def public_errors(truth: Rows, public: Public, level: Grouping, pairs: Sequence[Pair], *, threads: int = 1) -> Floats:
     """The distance of the public baseline in each group of a level and each pair of columns; NaN without true rows.
 
     `truth` are coded rows and the group of each (-1 for none). Groups without public rows of their own share one table
@@ -78,23 +78,22 @@ def public_errors(
     return errors
 
 
-def _errors_of_everybody(truth: tuple[Coded, Ints], public: Public, groups: int, pair: Pair) -> Floats:
+def _errors_of_everybody(truth: Rows, public: Public, groups: int, pair: Pair) -> Floats:
     """The distance of all public rows' table from that of each group.
 
     With t and p the shares of a cell, sum |t - p| = 1 + sum over the cells with t > 0 of (|t - p| - p).
     """
     coded, number = truth
     cells = coded.schema.domain_size(pair)
-    place, counts = counted(
-        number * cells + joint_codes(coded.schema, coded.codes, pair).astype(np.int64), groups * cells
-    )
+    cell = joint_codes(coded.schema, coded.codes, pair).astype(np.int64)
+    place, counts = counted(number * cells + cell, groups * cells)
     group = place // cells
     share, public_share = counts / np.bincount(number)[group], public.prior.project(pair).ravel()[place % cells]
     change = np.bincount(group, np.abs(share - public_share) - public_share, minlength=groups)
     return np.asarray(np.maximum(1.0 + change, 0.0))
 
 
-def _own_errors(truth: tuple[Coded, Ints], baseline: PublicBaseline, pairs: Sequence[Pair], group: int) -> Floats:
+def _own_errors(truth: Rows, baseline: PublicBaseline, pairs: Sequence[Pair], group: int) -> Floats:
     coded, number = truth
     weights = baseline.own(group)
     own, mine = np.flatnonzero(weights), coded.take(np.flatnonzero(number == group)).codes
@@ -115,7 +114,7 @@ class PublicScore:
     synthetic: Floats
 
     @classmethod
-    def of(cls, scored: Score, truth: tuple[Coded, Ints], public: Public, threads: int) -> PublicScore:
+    def of(cls, scored: Score, truth: Rows, public: Public, threads: int) -> PublicScore:
         """The distances of the pairs and groups of a score of the same true rows."""
         detail = public_errors(truth, public, scored.grouping, scored.pair_names, threads=threads)
         return cls(detail, np.asarray(scored.detail.mean(axis=1)))

@@ -169,9 +169,7 @@ def score(
     (array([0.5, 2. ]), ('', 'missing'), 1.25, 375.0)
     """
     if not isinstance(schema, Schema):
-        raise DataError(
-            f"the third argument is a {type(schema).__name__}: give the truth, the synthetic rows, the schema"
-        )
+        raise DataError(f"the third argument is a {type(schema).__name__}: give truth, synthetic rows, schema")
     by = names_of(by)
     columns = [name for name in schema.coded if name not in by]
     names = chosen_pairs(columns, pairs, seed)
@@ -183,9 +181,7 @@ def score(
     if not (true_group >= 0).any():
         raise DataError("no row of the truth is in a listed group; check that `groups` and the table write them alike")
     if (outside := int((group < 0).sum())) > 0:
-        raise DataError(
-            f"{outside} synthetic rows are in no listed group; add their groups to `groups` or take the rows out"
-        )
+        raise DataError(f"{outside} synthetic rows are in no listed group; add the groups to `groups` or take them out")
     inside = true_group >= 0
     if not inside.all():
         true_codes, true_group = {name: true_codes[name][inside] for name in used}, true_group[inside]

@@ -94,7 +94,7 @@ def test_packed_bytes_are_little_endian_numbers_of_the_type(kind, code, none):
 
 @pytest.mark.parametrize(("value", "kind"), [(-0.1, "u16"), (65_535, "u16"), (2**31 - 1, "i32")])
 def test_what_does_not_fit_is_refused(value, kind):
-    with pytest.raises(ValueError, match=rf"do not fit {kind} with the unit 10?"):
+    with pytest.raises(ValueError, match=rf"do not fit {kind} with unit 10?"):
         packed([0.0, value], unit=1 if value > 0 else 10, type=kind)
 
 

@@ -48,7 +48,7 @@ def test_outlines_that_are_no_group_are_an_error(tmp_path):
     file = geojson(tmp_path / "a.json", square(0, 0, name="elsewhere"))
     with pytest.raises(DataError, match=r"name = 'elsewhere', the first group is '17-100'; give .*geojson_key="):
         outlines(file, PUMAS)
-    with pytest.raises(DataError, match="has the property 'nome'; its properties are name"):
+    with pytest.raises(DataError, match="has no property 'nome'; its properties are name"):
         outlines(file, PUMAS, "nome")
 
 

@@ -80,7 +80,7 @@ def drawn(release):
 
 @pytest.fixture(scope="module")
 def facts(estimates, drawn):
-    return facts_of(estimates, *drawn)
+    return facts_of(estimates, drawn)
 
 
 def test_shares_and_their_intervals_are_those_that_are_answered(facts, estimates):
@@ -163,7 +163,7 @@ def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates, monkeyp
 
 def test_the_public_tables_distance_is_that_of_the_public_baseline(estimates, release, folder, drawn):
     """As the score, the tiles and the heat map have it: a place's own public rows, or else all of them."""
-    found = truth_of(estimates, folder / "private.parquet", *drawn)
+    found = truth_of(estimates, folder / "private.parquet", drawn)
     true, group = coded_rows(release.plan, folder / "private.parquet")
     public, pairs = estimates.public.prior, chosen_pairs(SCHEMA.coded)
     baseline = PublicBaseline(estimates.public, RecurringGroups.of(estimates.public.groups, release.plan.groupings[-1]))
@@ -210,13 +210,13 @@ def test_a_truth_that_cannot_be_read_is_said(release, given, message):
 
 def test_a_truth_of_other_places_is_refused(estimates, drawn):
     with pytest.raises(DataError, match="no row of the truth is in a group"):
-        truth_of(estimates, people(5, [77]), *drawn)
+        truth_of(estimates, people(5, [77]), drawn)
 
 
 def test_true_shares_are_those_of_the_file(estimates, folder, drawn):
     """By group and together, of one column and of two; rows in no group of the release do not count."""
-    truth = truth_of(estimates, pa.concat_tables([read_table(folder / "private.parquet"), people(5, [77])]), *drawn)
-    facts = facts_of(estimates, *drawn, truth=truth.rows)
+    truth = truth_of(estimates, pa.concat_tables([read_table(folder / "private.parquet"), people(5, [77])]), drawn)
+    facts = facts_of(estimates, drawn, truth.rows)
     rows = read_table(folder / "private.parquet").to_pylist()
     mine = [row["SEX"] == 2 for row in rows if (row["STATE"], row["PLACE"]) == (1, "q")]
     at = facts.at(Marginal.of(SCHEMA, ["SEX"]))
@@ -355,7 +355,7 @@ def test_what_is_missing_is_named_with_the_command(copy, missing, command):
 
 def test_synthetic_rows_of_other_groups_are_refused(copy):
     write_rows(people(3, [7]), Release.load(copy))
-    with pytest.raises(DataError, match="rows in no group of the release: draw them again with `prade sample"):
+    with pytest.raises(DataError, match="rows in no group of the release: draw again with `prade sample"):
         report(copy)
 
 
@@ -412,8 +412,7 @@ def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
         for counts in (c for part in noisy for c in part):
             counts[emptied] = -500
         estimates = Estimates.of(Release(release.path, release.plan, noisy), kept_estimates(release).public)
-        coded, group = sample_groups(estimates, 0)
-        data = data_of(estimates, facts_of(estimates, coded, group))
+        data = data_of(estimates, facts_of(estimates, sample_groups(estimates, 0)))
         last = data["views"][-1]
         assert (last["totals"][0], last["error"][0]) == (0, None)  # not "0, the most precise"
         assert all(error is None or 0 < error <= 2 for error in last["error"])

@@ -38,7 +38,7 @@ def estimates(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(estimates):
     drawn = coded_rows(estimates.plan, estimates.release.path / "synthetic.parquet")
-    return truth_data(estimates, truth_of(estimates, TRUE, *drawn))
+    return truth_data(estimates, truth_of(estimates, TRUE, drawn))
 
 
 def test_it_is_json_with_the_promised_keys(data):

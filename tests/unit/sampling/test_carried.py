@@ -34,10 +34,12 @@ def folder(tmp_path_factory):
     return here
 
 
-def test_the_carried_rows_have_the_tables_and_sizes_of_the_estimates(folder):
+def test_the_carried_rows_have_the_tables_and_sizes_of_the_estimates(folder, monkeypatch):
     release = Release.load(folder / "r2022")
     estimates, table = kept_estimates(release), prade.pipeline.public_of(release.plan)
-    rows = carried_rows(estimates, table, 450, 60)  # far fewer than the groups' rows
+    monkeypatch.setattr("prade.sampling.carried.MOST_ROWS", 450)  # far fewer than the groups' rows
+    monkeypatch.setattr("prade.sampling.carried.FEWEST_ROWS", 60)
+    rows = carried_rows(estimates, table)
     assert rows.num_rows <= 450
     public = prade.pipeline.PublicTable(rows, WEIGHT).rows(SCHEMA, task().groups)
     for group, values in enumerate(estimates.plan.groupings[-1].values):

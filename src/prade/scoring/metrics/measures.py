@@ -21,14 +21,7 @@ import numpy as np
 from prade.core.errors import DataError
 from prade.core.execution import single_threaded_blas
 from prade.scoring.metrics.regressions import Formula, regression, usual_linear, usual_logistic
-from prade.scoring.metrics.tables import (
-    TREES,
-    consistency,
-    correlation_differences,
-    numbered,
-    propensity,
-    unique_matches,
-)
+from prade.scoring.metrics.tables import TREES, consistency, correlation_differences, matches, numbered, propensity
 from prade.scoring.sides import Side, each, k_marginal, or_why
 
 SAMPLE, SEED = 10_000, 0
@@ -100,7 +93,7 @@ def _computations(truth: Side, others: Mapping[str, Side | None], choices: Choic
         "linear": lambda: regression(sides, choices.linear or usual_linear(schema, columns), numeric=True),
         "logistic": lambda: regression(sides, choices.logistic or usual_logistic(schema, columns), numeric=False),
         "correlations": lambda: correlation_differences(truth, others),
-        "unique": lambda: unique_matches(number["truth"], {name: number.get(name) for name in others}),
+        "unique": lambda: matches(number["truth"], {name: number.get(name) for name in others}),
         "consistency": lambda: consistency(truth, others, seed),
     }
 

@@ -125,15 +125,13 @@ def _joined(sides: Sequence[Side], name: str) -> Any:
 
 def _auc(side: Side, cells: Floats, label: Any, seed: int, trees: int) -> float:
     """The area under the curve; below a half means that rows of both tables are alike, so it counts as guessing."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier as Boosting
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from threadpoolctl import threadpool_limits
 
     named = [name not in side.numbers and side.schema.size(name) <= MOST_CATEGORIES for name in side.columns]
-    boosted = HistGradientBoostingClassifier(
-        max_iter=trees, early_stopping=False, random_state=seed, categorical_features=named
-    )
+    boosted = Boosting(max_iter=trees, early_stopping=False, random_state=seed, categorical_features=named)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     # On busy cores OpenMP's threads wait for each other: one takes seconds where two may take a minute. The limit holds
     # for libraries that have been loaded already.
@@ -153,7 +151,7 @@ def numbered(sides: Mapping[str, Side]) -> dict[str, Ints]:
     return dict(zip(sides, np.split(number, np.cumsum([len(side) for side in tables])[:-1]), strict=True))
 
 
-def unique_matches(truth: Ints, others: Mapping[str, Ints | None]) -> dict[str, Any]:
+def matches(truth: Ints, others: Mapping[str, Ints | None]) -> dict[str, Any]:
     """How many rows are unique in the truth, and how many of these occur, with all values, in the other tables.
 
     As in SDNist, but without the columns of groups: a match in another place counts too.
@@ -172,9 +170,7 @@ def unique_matches(truth: Ints, others: Mapping[str, Ints | None]) -> dict[str, 
 def consistency(truth: Side, others: Mapping[str, Side | None], seed: int) -> dict[str, Any]:
     """For every rule "low <= high" of two numbers (`prade.data.declare.draft`), the share of rows that break it."""
     few = truth.drawn(MOST_ROWS, seed)
-    pairs = ordered_pairs(
-        [truth.schema[name] for name in truth.columns if name in truth.numbers], few.numbers, few.codes
-    )
+    pairs = ordered_pairs([truth.schema[n] for n in truth.columns if n in truth.numbers], few.numbers, few.codes)
     if not pairs:
         raise NotAvailable("no two numeric columns are ordered in nearly all true rows")
     rules = []
