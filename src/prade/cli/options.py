@@ -82,10 +82,7 @@ TUNING = {
 planning = together(
     click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file."),
     click.option(
-        "--public",
-        multiple=True,
-        type=FILE,
-        help="File of public rows; several may be given. With --previous: one of that release's that has moved.",
+        "--public", multiple=True, type=FILE, help="Public file; may be repeated. With --previous: one that has moved."
     ),
     weight,
     click.option("--previous", metavar="RELEASE", type=FILE, help="Last release of these groups, to start from."),
@@ -210,10 +207,7 @@ worker_options = giving(
     "work",
     _working,
     click.option(
-        "--workers",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Work in N processes of this machine, as in --workers 8. [default: threads, one for each core]",
+        "--workers", type=click.IntRange(1), metavar="N", help="Processes to work in. [default: a thread for each core]"
     ),
     click.option(
         "--cluster",

@@ -27,7 +27,7 @@ TERMS = ("again", "weak_protection", "against_advice", "method", "tune", *shared
 OWN = ("previous", "targets_file", "tune", *shared.TUNING, "against_advice", "workers", "cluster")
 EMPTY = 4  # a total within this many standard deviations of its noise may well be 0
 
-release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
+release_folder = click.argument("folder", metavar="RELEASE", type=FILE)
 
 
 # ---------------------------------------------------------------------- measure
@@ -117,7 +117,7 @@ def _looks_empty(release: prade.Release) -> bool:
     "  prade estimate release\n  prade estimate release --workers 8\n"
     "  prade estimate release --cluster tcp://10.0.0.1:8786"
 )
-def estimate(release_folder: str, public: Paths, estimator: EstimatorName | None, work: Working) -> None:
+def estimate(folder: str, public: Paths, estimator: EstimatorName | None, work: Working) -> None:
     """Estimate every group of a RELEASE.
 
     The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. A run that was
@@ -125,7 +125,7 @@ def estimate(release_folder: str, public: Paths, estimator: EstimatorName | None
     """
     from collections import Counter
 
-    release = prade.Release.load(release_folder)
+    release = prade.Release.load(folder)
     table, used = shared.public_table(release.plan, public)
     estimates = _estimates(release, table, work, estimator, anew=_damaged(release))
     levels, lines = [], []
@@ -134,7 +134,7 @@ def estimate(release_folder: str, public: Paths, estimator: EstimatorName | None
         levels.append({"level": level.name, "groups": len(estimated.totals), "rows": rows, "status": status})
         groups_by_status = ", ".join(f"{number} {name}" for name, number in status.items())
         lines.append(f"{level.name}: {len(estimated.totals):,} groups, {rows:,.0f} rows ({groups_by_status})")
-    result({"release": release_folder, "public": used, "levels": levels}, "\n".join(lines))
+    result({"release": folder, "public": used, "levels": levels}, "\n".join(lines))
 
 
 def _damaged(release: prade.Release) -> bool:
@@ -184,7 +184,7 @@ def _need_writable_estimates(release: prade.Release, anew: bool = False) -> None
 @click.option("--spreadsheet-safe", is_flag=True, help="Put ' before CSV text that begins with = + - @: no formulas.")
 @shared.worker_options
 @examples("  prade sample release --seed 1 -o synthetic.csv\n  prade sample release --partitioned")
-def sample(release_folder: str, public: Paths, seed: int, output: str | None, work: Working, **form: Any) -> None:
+def sample(folder: str, public: Paths, seed: int, output: str | None, work: Working, **form: Any) -> None:
     """Draw synthetic rows from a RELEASE.
 
     Every group gets its estimated number of rows. Each row has values of public rows, and the command says how many
@@ -193,7 +193,7 @@ def sample(release_folder: str, public: Paths, seed: int, output: str | None, wo
     from prade.pipeline import write_sample
     from prade.sampling.row_files import Output
 
-    release = prade.Release.load(release_folder)
+    release = prade.Release.load(folder)
     target = Output.of(release, output, **form)
     need_folder(release.path / "synthetic" if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
@@ -213,11 +213,11 @@ def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
     return facts, words
 
 
-def estimates_for_reading(release_folder: str, public: Paths) -> prade.Estimates:
+def estimates_for_reading(folder: str, public: Paths) -> prade.Estimates:
     """Return the estimates in a release folder; make them if there are none, or if other public files are given."""
     from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 
-    release = prade.Release.load(release_folder)
+    release = prade.Release.load(folder)
     if is_kept(release, KEPT_ESTIMATES) and not public:
         return prade.estimate(release)
     return _estimates(release, shared.public_table(release.plan, public)[0], shared.working())

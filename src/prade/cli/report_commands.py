@@ -30,7 +30,7 @@ FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 @click.argument("query", required=False)
 @click.option("--of", metavar="QUERY", help="Divide by the number of rows that satisfy this query.")
 @click.option("--by", default="", metavar="COLUMNS", help="Group columns to break it down by, as in STATE+PUMA.")
-@click.option("--queries", "questions_file", type=FILE, help="Answer a file of questions: columns query, name, of, by.")
+@click.option("--queries", type=FILE, help="Answer a file of questions: columns query, name, of, by.")
 @click.option("-o", "--output", type=FILE, help="File to write the answers to, .csv or .parquet.")
 @click.option("--labels", is_flag=True, help="In the file or JSON, add the labels of values, as in STATE_label.")
 @shared.public_again
@@ -41,13 +41,7 @@ FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
     "  prade answer release --queries questions.csv -o answers.csv"
 )
 def answer(
-    release_folder: str,
-    query: str | None,
-    questions_file: str | None,
-    output: str | None,
-    labels: bool,
-    public: Paths,
-    **parts: Any,
+    folder: str, query: str | None, queries: str | None, output: str | None, labels: bool, public: Paths, **parts: Any
 ) -> None:
     """Answer a QUERY from a RELEASE, with a 95 % interval.
 
@@ -59,21 +53,21 @@ def answer(
     from prade.data.read.formats import file_format
     from prade.data.read.tables import write_table
 
-    if (query is None) == (questions_file is None):
+    if (query is None) == (queries is None):
         raise click.UsageError("give a QUERY, or a file of them with --queries")
-    if questions_file is not None and any(parts.values()):
+    if queries is not None and any(parts.values()):
         raise click.UsageError("--of and --by belong to one QUERY: in a file of questions, give the columns of and by")
     if output is not None:
         need_file(output)
         file_format(output)  # fail before the work
-    questions = {"": {"query": query, **parts}} if questions_file is None else _questions(Path(questions_file))
-    estimates = estimates_for_reading(release_folder, public)
+    questions = {"": {"query": query, **parts}} if queries is None else _questions(Path(queries))
+    estimates = estimates_for_reading(folder, public)
     answers = []
     for where, question in questions.items():
         try:
             answers.append(_answered(estimates, question, labels, to_read=output is None and not wants_json()))
         except PradeError as error:
-            if questions_file is None:
+            if queries is None:
                 raise
             remark(f"prade: {where}: {error.worded('shell')}")
     table = _together(answers) if answers else None
@@ -247,7 +241,7 @@ def _in_words(outcome: Evaluation) -> str:
 @shared.csv_options("truth")
 @shared.worker_options
 @examples("  prade report release --geojson places.geojson -o report.html\n  prade report release --json -o data.json")
-def report(release_folder: str, output: str | None, work: Working, **asked: Any) -> None:
+def report(folder: str, output: str | None, work: Working, **asked: Any) -> None:
     """Explain a RELEASE on one HTML page.
 
     The page states the promise, what was measured, where the public table was wrong, and how certain the results are.
@@ -263,9 +257,9 @@ def report(release_folder: str, output: str | None, work: Working, **asked: Any)
     with work as execution, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", Remark)
         if wants_json() and output is None:
-            said = json_of(report_data(release_folder, execution=execution, **asked)).rstrip()
+            said = json_of(report_data(folder, execution=execution, **asked)).rstrip()
         else:
-            path = write_page(release_folder, output, as_json=wants_json(), execution=execution, **asked)
+            path = write_page(folder, output, as_json=wants_json(), execution=execution, **asked)
             said = f"{path}: {path.stat().st_size / 1e6:.1f} MB"
     for each in warned:
         if issubclass(each.category, Remark):  # a warning of a library may quote a true row
@@ -287,7 +281,7 @@ def report(release_folder: str, output: str | None, work: Working, **asked: Any)
 @click.option("-o", "--output", type=FILE, help="File to write the table to, .csv or .parquet.")
 @shared.public_again
 @examples("  prade diagnose release\n  prade diagnose release --by-group -o diagnosis.csv")
-def diagnose(release_folder: str, by_group: bool, output: str | None, public: Paths, **options: Any) -> None:
+def diagnose(folder: str, by_group: bool, output: str | None, public: Paths, **options: Any) -> None:
     """Say where the public table of a RELEASE is wrong.
 
     The noisy answers are compared with what the public rows predict, for every measured column, group and level. wrong
@@ -301,7 +295,7 @@ def diagnose(release_folder: str, by_group: bool, output: str | None, public: Pa
     if output is not None:
         need_file(output)
         file_format(output)  # fail before the work
-    diagnosis = prade.Release.load(release_folder).diagnosis(shared.named_files(public), **options)
+    diagnosis = prade.Release.load(folder).diagnosis(shared.named_files(public), **options)
     table = diagnosis.groups() if by_group else diagnosis.columns()
     if output is not None:
         write_table(table, output)

@@ -30,13 +30,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import PradeError, many
 from prade.core.execution import several
 from prade.data.public.public import Public
-from prade.diagnosis.null import LevelAnswers, Moments, noise_of, of_the_family, predictions, side_by_side, smallest
+from prade.diagnosis.null import (
+    LevelAnswers,
+    Moments,
+    Noisy,
+    noise_of,
+    of_the_family,
+    predictions,
+    side_by_side,
+    smallest,
+)
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 
@@ -54,8 +62,6 @@ RATE = 0.05  # of any false alarm, and of any wrong bound
 MOST_DRAWS, FEWEST_DRAWS = 99, 39  # of the null; half as many more give the moments
 MOST_NUMBERS = 2e7  # to draw in all, as far as the fewest draws allow
 CLEARLY = 3.0  # standard deviations of its noise: a group with fewer rows may be empty, and its distance is not known
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,13 +192,7 @@ def _table(rows: Iterable[dict[str, Any]], types: dict[str, str]) -> pa.Table:
 
 
 def diagnosed(
-    plan: Plan,
-    noisy: Sequence[Sequence[Counts]],
-    public: Public,
-    *,
-    design_effect: float = 1.0,
-    seed: int = 0,
-    threads: int = 1,
+    plan: Plan, noisy: Noisy, public: Public, *, design_effect: float = 1.0, seed: int = 0, threads: int = 1
 ) -> Diagnosis:
     """Compare a release's noisy counts with the public rows."""
     if not design_effect >= 1:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Counts = NDArray[Any]
+Noisy = Sequence[Sequence[Counts]]  # an array for each part of each question
 
 NO_SCALE = 1e-6  # of a standard deviation: a smaller scale changes nothing
 HALF_A_ROW = 0.5  # of the public table, added to every cell: a cell without public rows need not be impossible
@@ -72,22 +73,16 @@ class LevelAnswers:
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        grouping: Grouping,
-        level: int,
-        predicted: Predictions,
-        counts: Sequence[Counts],
-        effect: float,
+        self, plan: Plan, grouping: Grouping, level: int, prior: Predictions, counts: Sequence[Counts], effect: float
     ) -> None:
-        """`predicted` is for all columns of the schema, and `effect` that of the design."""
+        """`prior` is for all columns of the schema, and `effect` that of the design."""
         self.grouping, self.counts, self.effect = grouping, counts, effect
         wanted = [(k, each) for k, each in enumerate(plan.questions) if each.level >= level]
         asked = {name for _, question in wanted for part in _marginals(question) for name in part.columns}
         names = [name for name in plan.schema.coded if name in asked and plan.schema.size(name) > 1]
         self.columns = Columns(names, plan.schema.shape(names))
         own = np.repeat([name in names for name in plan.schema.coded], plan.schema.shape(plan.schema.coded))
-        self.predicted = replace(predicted, shares=predicted.shares[:, own])
+        self.predicted = replace(prior, shares=prior.shares[:, own])
         self.expected = self.predicted.shares[self.predicted.source]  # shares: [groups, cells]
         self.behind = self.predicted.rows[self.predicted.source]  # public rows
         # For each question its number, the group here of each of its groups, and how many of them each has; what takes
@@ -189,7 +184,7 @@ class LevelAnswers:
         return np.asarray((shares + added) / (1 + added * sizes))
 
 
-def side_by_side(noisy: Sequence[Sequence[Counts]]) -> list[Counts]:
+def side_by_side(noisy: Noisy) -> list[Counts]:
     """The counts of each question, [groups, cells], all parts side by side."""
     return [np.concatenate(answers, axis=1) for answers in noisy]
 

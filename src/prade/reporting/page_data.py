@@ -232,9 +232,14 @@ def _tables(
             batches.append([])
         batches[-1].append(pair)
     tables: dict[str, list[Floats]] = {name: [np.zeros((len(view), 0))] for name in ("noisy", "sd", *view.shares)}
-    work = several(lambda batch: _batch(estimates, facts, view, batch), batches, execution.threads)
-    for done, batch in enumerate(work):
-        for name, table in batch.items():
+
+    def tables_of(batch: Sequence[Marginal]) -> dict[str, Floats]:
+        each = [_series(estimates, facts, view, pair) for pair in batch]
+        series = {name: np.concatenate([one[name] for one in each], axis=1) for name in each[0]}
+        return {**series, "sd": deviations(estimates, batch, view, series["estimate"])}
+
+    for done, of_batch in enumerate(several(tables_of, batches, execution.threads)):
+        for name, table in of_batch.items():
             tables[name].append(table)
         execution.tell("two-way tables", done + 1, len(batches))
     series = {name: np.concatenate(each, axis=1) for name, each in tables.items()}
@@ -245,13 +250,6 @@ def _tables(
         "basis": [basis(estimates.plan, view.by, pair) for pair in shown],
         **_packed_shares(series, sd),
     }
-
-
-def _batch(estimates: Estimates, facts: Facts, view: View, batch: Sequence[Marginal]) -> dict[str, Floats]:
-    """Every series of some pairs: [groups, cells]."""
-    each = [_series(estimates, facts, view, pair) for pair in batch]
-    series = {name: np.concatenate([one[name] for one in each], axis=1) for name in each[0]}
-    return {**series, "sd": deviations(estimates, batch, view, series["estimate"])}
 
 
 def _series(estimates: Estimates, facts: Facts, view: View, pair: Marginal) -> dict[str, Floats]:

@@ -18,6 +18,7 @@ from prade.core.arrays import Ints
 from prade.core.compiled import compiled
 
 Codes = NDArray[Any]  # unsigned integers of any width
+Pool = NDArray[np.int32]
 Numbers = NDArray[np.uint64]  # unsigned, so that the compiled loops need not ask whether an index is negative
 
 ONE = 2**14  # a slope of one: whole numbers add up the same on every machine and in every order
@@ -129,7 +130,7 @@ def price(row: Codes, lines: Lines, slopes: NDArray[np.int16], low: int, high: i
 
 
 @compiled
-def prices(rows: Codes, pool: NDArray[np.int32], slots: Ints, lines: Lines, tally: Tally, found: Ints) -> None:
+def prices(rows: Codes, pool: Pool, slots: Ints, lines: Lines, tally: Tally, found: Ints) -> None:
     """What is gained if each slot is emptied: most where its row is in cells with too many rows."""
     for k in range(len(slots)):
         found[k] = price(rows[pool[slots[k]]], lines, tally.gains, 0, rows.shape[1])
@@ -137,14 +138,7 @@ def prices(rows: Codes, pool: NDArray[np.int32], slots: Ints, lines: Lines, tall
 
 @compiled
 def search(
-    rows: Codes,
-    pool: NDArray[np.int32],
-    slots: Ints,
-    visits: Ints,
-    offsets: Ints,
-    lines: Lines,
-    tally: Tally,
-    hurdle: Hurdle,
+    rows: Codes, pool: Pool, slots: Ints, visits: Ints, offsets: Ints, lines: Lines, tally: Tally, hurdle: Hurdle
 ) -> int:
     """Visit slots in turn: empty one, fill it with the cheapest of its old row and rows near that one.
 

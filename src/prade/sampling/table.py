@@ -177,13 +177,7 @@ def fingerprint(estimates: Estimates) -> str:
 
 
 def drawn_table(
-    estimates: Estimates,
-    public: PublicTable,
-    seed: int,
-    *,
-    like: Like | None = None,
-    rows_of_batch: int = ROWS_OF_BATCH,
-    execution: Execution = Execution(),
+    estimates: Estimates, public: PublicTable, seed: int, like: Like | None = None, execution: Execution = Execution()
 ) -> Frame:
     """Rows drawn from estimates, with values of public rows: an Arrow table, or a frame like the public one.
 
@@ -193,7 +187,7 @@ def drawn_table(
     import pyarrow as pa
 
     rows = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, seed)
-    batches = drawn_batches(estimates, seed, rows_of_batch=rows_of_batch, execution=execution)
+    batches = drawn_batches(estimates, seed, execution=execution)
     tables, copied = zip(*(rows.table(batch) for batch in batches), strict=True)
     table = pa.concat_tables(tables)
     if len(tables) > 1:

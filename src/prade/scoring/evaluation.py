@@ -66,7 +66,13 @@ def public_errors(truth: Rows, public: Public, level: Grouping, pairs: Sequence[
     with_rows = np.bincount(number[number >= 0], minlength=len(level)) > 0
     alone = [g for g in np.flatnonzero(with_rows & baseline.recurring.recurs).tolist() if baseline.own(g).any()]
     errors = np.full((len(level), len(pairs)), np.nan)
-    for g, distances in zip(alone, several(partial(_own_errors, truth, baseline, pairs), alone, threads), strict=True):
+
+    def of_group(group: int) -> Floats:
+        weights, mine = baseline.own(group), coded.take(np.flatnonzero(number == group)).codes
+        own = np.flatnonzero(weights)
+        return distances_of(mine, public.prior.take(own), pairs, weights[own])
+
+    for g, distances in zip(alone, several(of_group, alone, threads), strict=True):
         errors[g] = distances
     rest = with_rows.copy()
     rest[alone] = False
@@ -91,13 +97,6 @@ def _errors_of_everybody(truth: Rows, public: Public, groups: int, pair: Pair) -
     share, public_share = counts / np.bincount(number)[group], public.prior.project(pair).ravel()[place % cells]
     change = np.bincount(group, np.abs(share - public_share) - public_share, minlength=groups)
     return np.asarray(np.maximum(1.0 + change, 0.0))
-
-
-def _own_errors(truth: Rows, baseline: PublicBaseline, pairs: Sequence[Pair], group: int) -> Floats:
-    coded, number = truth
-    weights = baseline.own(group)
-    own, mine = np.flatnonzero(weights), coded.take(np.flatnonzero(number == group)).codes
-    return distances_of(mine, baseline.public.prior.take(own), pairs, weights[own])
 
 
 # ---------------------------------------------------------------------- the evaluation

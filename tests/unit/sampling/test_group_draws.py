@@ -3,6 +3,8 @@
 import multiprocessing
 import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -45,8 +47,8 @@ def rows_of(estimates, execution=Execution(1), **settings):
 
 def in_batches(estimates, rows_of_batch=TENTH, seed=4, table=TABLE):
     """The table of synthetic rows, drawn in batches of this size."""
-    settings = {"rows_of_batch": rows_of_batch, "execution": Execution(1)}
-    return drawn_table(estimates, PublicTable(table), seed, like="pyarrow", **settings)
+    with patch("prade.sampling.table.drawn_batches", partial(drawn_batches, rows_of_batch=rows_of_batch)):
+        return drawn_table(estimates, PublicTable(table), seed, "pyarrow", Execution(1))
 
 
 def test_threads_processes_and_any_number_of_them_draw_the_same_rows(made, expected, processes):

@@ -178,7 +178,7 @@ def test_json(expected):
         ({"truth": (encode(SCHEMA, TRUTH), np.ones(300, int)), "groups": {"PUMA": [100]}}, "one group number, 0 to 0"),
         ({"truth": TRUTH.slice(0, 0), "synthetic": SYNTHETIC.slice(0, 0)}, "at least one group"),
         ({"synthetic": SYNTHETIC.set_column(1, "PUMA", [["x"] * 280])}, r"write PUMA in different types"),
-        ({"synthetic": SCHEMA, "schema": SYNTHETIC}, "the truth, the synthetic rows, the schema"),
+        ({"synthetic": SCHEMA, "schema": SYNTHETIC}, "give truth, synthetic rows, schema"),
     ],
 )
 def test_refusals(change, message):
