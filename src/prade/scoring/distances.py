@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]
-Side = tuple[NDArray[Any], NDArray[Any], Ints, Floats]  # two columns, where groups begin in them, weights
+TwoColumns = tuple[NDArray[Any], NDArray[Any], Ints, Floats]  # codes, where groups begin, weights
 
 WORST = 2.0  # the distance of distributions that have nothing in common
 NO_WEIGHTS = np.empty(0)
@@ -109,7 +109,7 @@ def _tally(first: Any, second: Any, weights: Floats, begin: int, end: int, size:
 
 
 @compiled
-def _distances(one: Side, another: Side, size: int, cells: int, distance: Floats) -> None:
+def _distances(one: TwoColumns, another: TwoColumns, size: int, cells: int, distance: Floats) -> None:
     """distance[g] = sum over cells |mass / total - other mass / other total| for the rows of each group."""
     first, second, start, weights = one
     other_first, other_second, other_start, other_weights = another
