@@ -207,7 +207,7 @@ worker_options = giving(
     "work",
     _working,
     click.option(
-        "--workers", type=click.IntRange(1), metavar="N", help="Processes to work in. [default: a thread for each core]"
+        "--workers", type=click.IntRange(1), metavar="N", help="Processes, as in --workers 8. [default: threads only]"
     ),
     click.option(
         "--cluster",
