@@ -28,9 +28,8 @@ from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.ledger import Ledger
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-from prade.release.payment import need_cap, spending_stated
 from prade.release.release import Release
-from prade.release.terms import Terms, kept_plan, plan_beside
+from prade.release.terms import Terms, kept_plan, need_cap, plan_beside, spending_stated
 from prade.reporting.report import report
 from prade.sampling.carried import carried_on, expecting_change
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows

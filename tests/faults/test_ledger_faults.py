@@ -27,7 +27,7 @@ UNIT = Unit(max_rows=2)
 OPERATIONS = """
 from prade import Budget, PradeError, Unit
 from prade.core.errors import BudgetError, DataError
-from prade.release.payment import import_release
+from prade.release.terms import import_release
 
 UNIT = TOWN_PLAN.unit
 share = Budget.pure("1/4")

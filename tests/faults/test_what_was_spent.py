@@ -9,7 +9,7 @@ from prade import Budget, Ledger, Release
 from prade.cli import main as cli
 from prade.core.errors import BudgetError, PradeError
 from prade.measuring import run
-from prade.release.payment import NOTHING, spending_of, spending_stated
+from prade.release.terms import NOTHING, spending_of, spending_stated
 from worlds.plans import IN_TOWNS, TOWN_PLAN, ledger_for
 
 cli.every_command()

@@ -85,20 +85,6 @@ class Algorithm2:
 
         The task's levels are the group columns of the first level and those that the second adds, as in ["STATE",
         ("PUMA", "YEAR")]; if it has one level, the first one is everybody.
-
-        >>> from prade import Schema
-        >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
-        >>> public = Public.of(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
-        >>> groups = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
-        >>> task = Task("survey", schema, 4, levels=["STATE", "PUMA"], groups=groups)
-        >>> print(Algorithm2(pairs=1, one_way=1).plan(task, public).describe())
-        3 groups, 2 levels, epsilon = 4 (pure differential privacy)
-        STATE (2 groups)
-          number of rows: epsilon = 1, Laplace noise of scale 1
-          2 tables (a x b, c), 6 counts in each of 2 groups: epsilon = 1, Laplace noise of scale 2
-        STATE+PUMA (3 groups)
-          number of rows: epsilon = 1, Laplace noise of scale 1
-          1 one-way table (a), 2 counts in each of 3 groups: epsilon = 1, Laplace noise of scale 1
         """
         if task.budget.kind != "pure":
             raise PradeError(f"Algorithm 2 adds Laplace noise for a pure budget, got {task.budget}: give an epsilon")

@@ -146,7 +146,7 @@ def import_(releases: Paths, book: prade.Ledger) -> None:
     Use this for releases that another ledger, or a lost one, paid for. Their costs count from then on. Importing a
     release that is already on record changes nothing.
     """
-    from prade.release.payment import import_release
+    from prade.release.terms import import_release
 
     facts, lines = [], []
     for release in releases:

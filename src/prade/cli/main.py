@@ -89,7 +89,7 @@ def _spent(ctx: click.Context, error: BaseException) -> str:
     """Return the sentence on what a run spent, with which every failure of a command that spends ends."""
     if ctx.invoked_subcommand not in SPENDING:
         return ""
-    from prade.release.payment import NOTHING, spending_of
+    from prade.release.terms import NOTHING, spending_of
 
     return spending_of(error) or NOTHING  # without a note, the command line was wrong and nothing was run
 

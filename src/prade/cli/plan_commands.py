@@ -322,11 +322,12 @@ def _several(
 
 def _remark_on(task: prade.Task, budgets: list[prade.Budget]) -> None:
     """Say which budgets hardly protect, and which names recur."""
+    from prade.planning.task import recurring_names
     from prade.privacy.protection import weakness
 
     for budget in budgets:
         if why := weakness(budget):
             at = f" at {budget}" if len(budgets) > 1 else ""
             remark(f"Weak protection{at}: {why}. Measuring this plan requires --yes-weak-protection.")
-    for sentence in task.recurring_names():
+    for sentence in recurring_names(task.groups, task.levels):
         remark(sentence)

@@ -51,7 +51,7 @@ def measure(plan_file: str, private: str, output: str, public: Paths, ledger_fil
     """
     from prade.core.execution import progress_bar
     from prade.planning.plan import plan_with_checked_files
-    from prade.release.payment import spending_stated
+    from prade.release.terms import spending_stated
 
     with spending_stated() as spending, progress_bar() as progress:
         named = shared.named_files(public)
@@ -253,8 +253,8 @@ def synthesize(private: str, output: str, ledger_file: str | None, seed: int, wo
     A run after an interruption continues with this plan, and the ledger is charged once.
     """
     from prade.pipeline import synthesize as run_all
-    from prade.release.payment import spending_stated
-    from prade.release.terms import Terms
+    from prade.planning.task import recurring_names
+    from prade.release.terms import Terms, spending_stated
 
     show = remark if wants_json() else click.echo  # with --json, standard output has one value only
     facts: dict[str, Any] = {}
@@ -280,7 +280,7 @@ def synthesize(private: str, output: str, ledger_file: str | None, seed: int, wo
             _need_no_option_of_prade()
         need_folder(output)
         task, table = shared.task_of(**options)
-        for sentence in task.recurring_names():
+        for sentence in recurring_names(task.groups, task.levels):
             remark(sentence)
         ledger = prade.Ledger.of(ledger_file)
         terms = Terms(ledger, **stated)

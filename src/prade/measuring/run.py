@@ -52,7 +52,6 @@ from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Claim, Entry
 from prade.privacy.protection import refuse_weak
-from prade.release.payment import BEGINNING, NOTHING, Spending, need_cap, need_on_record, spending_stated
 from prade.release.release import (
     EXTRACT,
     FORMAT,
@@ -68,7 +67,7 @@ from prade.release.release import (
     read_manifest,
     sealed_text,
 )
-from prade.release.terms import cap_of
+from prade.release.terms import BEGINNING, NOTHING, Spending, cap_of, need_cap, need_on_record, spending_stated
 
 RESERVED = (
     f"{BEGINNING}{{}} was reserved in {{}}, and nothing was released: measure the same plan into the same folder, "

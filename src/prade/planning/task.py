@@ -318,10 +318,6 @@ class Task:
         different = next((name for name in names if getattr(self, name) != getattr(other, name)), None)
         return None if different is None else WORDS.get(different, different)
 
-    def recurring_names(self) -> list[str]:
-        """A sentence for each level whose names recur in several groups of the level above it."""
-        return recurring_names(self.groups, self.levels)
-
 
 def recurring_names(groups: Groups, levels: Sequence[Sequence[str]]) -> list[str]:
     """A sentence for each of some nested levels whose names recur in several groups of the level above it.

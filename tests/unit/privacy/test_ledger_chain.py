@@ -11,8 +11,8 @@ from prade.measuring.run import measure
 from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.ledger import custodian_ledger
 from prade.privacy.ledger.records import Claim, Origin
-from prade.release.payment import import_release
 from prade.release.release import read_manifest, read_sealed
+from prade.release.terms import import_release
 from worlds.plans import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS, ledger_for, plan_of
 
 plan_for = partial(plan_of, SCHEMA, EVERYBODY, unit=TWO_ROWS, dataset="people")

@@ -10,8 +10,8 @@ import pytest
 from prade import Budget, Column, Ledger, Level, PradeError, Release, Schema, Unit, Workload
 from prade.measuring import run
 from prade.measuring.run import measure
-from prade.release.payment import import_release
 from prade.release.release import read_sealed, sealed_text
+from prade.release.terms import import_release
 from worlds.commands import call
 from worlds.plans import PERSONS, TWO_ROWS, ledger_for, plan_of
 
