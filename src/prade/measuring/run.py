@@ -29,7 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ RESERVED = (
     f"{BEGINNING}{{}} was reserved in {{}}, and nothing was released: measure the same plan into the same folder, "
     "which goes on without paying again, or give it back with `prade ledger return`"
 )
-LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")
+LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")  # a release names those that are installed
 
 
 def measure(
@@ -247,7 +247,10 @@ def _prepare(run: _Run, staging: Path, engine: str) -> dict[str, Any]:
         raise PradeError("a text in the plan is not valid Unicode: correct its names") from None
     if Plan.load(staging / PLAN) != plan:
         raise PradeError("the plan changes when it is written and read again: please report this")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+    versions = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):  # DuckDB is an extra
+            versions[name] = version(name)
     _step("prepared")
     return {"engine": engine, "versions": versions}
 
