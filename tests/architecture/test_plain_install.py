@@ -8,15 +8,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RUN = """
 import importlib.metadata as metadata, sys
+from importlib.machinery import PathFinder
 others = set(sys.argv[1].split())
 real = metadata.version
 
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in others:
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, Absent())
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *where: None if name.partition(".")[0] in others else find(name, *where)
 
 def version(name):
     if name in others:

@@ -23,7 +23,8 @@ ENGINES = ("tests/integration/", "tests/conformance/test_engines.py")
 LONGEST_FIRST = """
     property/test_law_of_the_door docs/command-line.md property/test_one_person faults/test_measure_faults
     faults/test_ledger_faults oracle/test_map_oracle browser/test_report_page unit/tuning/test_tune
-    faults/test_interrupts unit/estimating/test_estimates_on_workers docs/plan.md unit/sampling/test_group_draws architecture/test_plain_install
+    faults/test_interrupts unit/estimating/test_estimates_on_workers docs/plan.md unit/sampling/test_group_draws
+    architecture/test_plain_install
     statistical/test_audit unit/cli/test_demo property/test_noninterference integration/test_dask
     unit/tuning/test_workers faults/test_synthesize_faults statistical/test_release_noise unit/measuring/test_counts
     statistical/test_error_bars oracle/test_smoothing_oracle docs/start-here.md unit/reporting/test_report
