@@ -42,9 +42,7 @@ class IDE:
     "least-kl" or "euclidean". Answers that contradict each other make the iteration go in circles (`Status.CYCLING`).
 
     >>> from prade import Schema, Workload
-    >>> from prade.estimating.paper_estimators import IDE
-    >>> from prade.release.release import Measurement
-    >>> from prade.data.public.joint import Prior
+    >>> from prade.estimating import IDE, Measurement, Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
     >>> part = Workload.marginals(schema, ["a"])[0]
@@ -179,7 +177,7 @@ class _Run:
             ratio *= scale
             extra = extra * scale + added
             mass = mass * scale + (0.0 if rows is None else added * rows)
-        layout.scale_and_count(bundle, ratio, then, self.weights, self.hist, extra if extra.any() else None)
+        layout.scale_and_count(bundle, ratio, extra, then, self.weights, self.hist)
         self.counted = then
 
     def _update(self, k: int, mass: Floats, rows: Floats | None) -> tuple[Floats, Floats]:
@@ -286,9 +284,7 @@ class TwoStage:
     so stage 2 is the dual of `dual.py` with half-open boxes, and ends with a duality gap.
 
     >>> from prade import Schema, Workload
-    >>> from prade.release.release import Measurement
-    >>> from prade.data.public.joint import Prior
-    >>> from prade.estimating.paper_estimators import TwoStage
+    >>> from prade.estimating import Measurement, Prior, TwoStage
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
     >>> part = Workload.marginals(schema, ["a"])[0]
@@ -319,11 +315,5 @@ class TwoStage:
         low, high = (np.where(face.reachable, bound, 0.0) for bound in (low, high))
         dual = Dual(face, answers.y, np.zeros(face.n_cells), low, high)
         tolerance = Tolerance(relative=self.tolerance, absolute=1e-10, misfit=1e-8)
-        return solve(
-            self,
-            answers,
-            dual,
-            best_solver(dual, tolerance),
-            tolerance,
-            certificate={"radius": radius.upper, "radius_lower": radius.lower},
-        )
+        found = {"radius": radius.upper, "radius_lower": radius.lower}
+        return solve(self, answers, dual, best_solver(dual, tolerance), tolerance, certificate=found)

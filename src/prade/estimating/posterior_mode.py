@@ -35,9 +35,7 @@ class MAP:
     share of the total).
 
     >>> from prade import Schema, Workload
-    >>> from prade.estimating.posterior_mode import MAP
-    >>> from prade.release.release import Measurement
-    >>> from prade.data.public.joint import Prior
+    >>> from prade.estimating import MAP, Measurement, Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
     >>> part = Workload.marginals(schema, ["a"])[0]

@@ -14,6 +14,7 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from os import PathLike
@@ -23,7 +24,7 @@ from typing import Any
 from prade.core.errors import PradeError, many
 from prade.core.execution import EFFORT, Execution
 from prade.core.numbers import exact, readable
-from prade.data.public.table import PublicFiles, PublicTable
+from prade.data.public.table import PublicTable
 from prade.planning.plan import Plan, columns_left_out, rows_to_plan_with
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
@@ -32,6 +33,7 @@ from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import laws_within
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort, work_of
+from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.stand_ins import WORDS
 from prade.tuning.tune import Tuned, Tuner, limits_of
@@ -76,9 +78,27 @@ def explore(
     tuner = Tuner(task, rows, bias=bias, seed=seed, execution=execution)
     closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
     files = table.hashed_files
-    tuned = _tuned(tuner, in_order, whole)
-    signed = [replace(each, plan=each.plan.with_public(files)) for each in tuned]
-    return Exploration(task, signed, closer, [closer.at(each.plan) for each in tuned], files, len(rows))
+    tuned = [replace(each, plan=each.plan.with_public(files)) for each in _tuned(tuner, in_order, whole)]
+    name, errors = task.budget.names[0], [each.expected.error for each in tuned]
+    bend = elbow([each.amounts[0] for each in in_order], errors, [each.worthwhile for each in tuned], name)
+    data = {
+        "dataset": task.dataset,
+        "symbol": name,
+        "levels": [
+            {"name": "+".join(by) or "all", "groups": len(tuned[-1].plan.groups.level(by))} for by in task.levels
+        ],
+        "columns": [task.schema[column].described() for column in task.schema.coded],
+        "public": {"rows": len(rows), "files": [] if files is None else [Path(file).name for file in files.files]},
+        "unit": task.unit.promise(),
+        **_about(tuner.rehearsal, tuned),
+        "elbow": bend[1] or None,
+        "recommended": bend[0],
+        "budgets": [_facts(each, closer) for each in tuned],
+        "column_prior": closer.prior["columns"],
+        "pair_prior": closer.prior["pairs"],
+        "places": closer.shown_places(),
+    }
+    return Exploration(tuned, bend, data)
 
 
 def budgets_of(task: Task, budgets: Sequence[Budget | Number]) -> list[Budget]:
@@ -149,44 +169,75 @@ def elbow(
     )
 
 
+def _about(rehearsal: Rehearsal, tuned: Sequence[Tuned]) -> dict[str, Any]:
+    """What stood in for the private table, and what the rehearsals do not show."""
+    how, *caveats = re.split(r"(?<=\.) ", WORDS[rehearsal.kind], maxsplit=1)
+    tables, groups = len(rehearsal.stand_ins), sum(len(each.groups) for each in rehearsal.stand_ins)
+    caveats += limits_of(rehearsal)
+    if hurried := [each.plan.budget for each in tuned if not each.finished]:
+        more = "seconds" if any(each.time_was_up for each in tuned) else "effort"
+        at = f"{hurried[0].names[0]} = {', '.join(readable(each.amounts[0]) for each in hurried)}"
+        caveats.append(f"Not every candidate was tried at {at}: more {more} may find better plans.")
+    how += f" There were {many(tables, 'table')} of stand-ins with {many(groups, 'group')}."
+    return {"rehearsal": how, "caveats": caveats}
+
+
+def _facts(tuned: Tuned, closer: CloserLook) -> dict[str, Any]:
+    """What is to be said about one budget."""
+    plan, expected = tuned.plan, asdict(tuned.expected)
+    return {
+        "epsilon": readable(plan.budget.amounts[0]),
+        "amount": float(plan.budget.amounts[0]),
+        "budget": str(plan.budget),
+        "meaning": meaning(plan.budget, plan.unit.neighbours),
+        "advice": expected.pop("advice"),
+        "worthwhile": tuned.worthwhile,
+        "expected": {**expected, "gain": round(expected["prior"] - expected["error"], 6)},
+        **closer.at(plan),
+        "measured": [
+            {
+                "level": plan.levels[question.level].name,
+                "parts": question.names(),
+                "share": float(question.share.amounts[0] / plan.noise_budget.amounts[0]),
+                "noise": f"{question.law.words} of scale {float(question.scale):,.4g}",
+            }
+            for question in plan.questions
+        ],
+        "table_count": sum(len(question.parts) for question in plan.questions if not question.is_total),
+        "not_measured": columns_left_out(plan),
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Exploration:
     """The rehearsals of several budgets for one task, from the smallest to the largest.
 
-    Everything in it comes from public rows: some of them stood in for the private ones.
+    `elbow` is the number of the budget beyond which more budget buys little, and a sentence. Everything comes from
+    public rows: some of them stood in for the private ones.
     """
 
-    task: Task
     tuned: list[Tuned]
-    closer: CloserLook
-    looks: list[dict[str, Any]]  # at each plan
-    public: PublicFiles | None
-    public_rows: int
+    elbow: tuple[int | None, str]
+    data: dict[str, Any]  # of the page, but for the names of files
 
     @property
     def plans(self) -> list[Plan]:
         """The plan of each budget."""
         return [each.plan for each in self.tuned]
 
-    @property
-    def elbow(self) -> tuple[int | None, str]:
-        """The number of the budget beyond which more budget buys little, and a sentence."""
-        errors, worthwhile = [each.expected.error for each in self.tuned], [each.worthwhile for each in self.tuned]
-        return elbow([plan.budget.amounts[0] for plan in self.plans], errors, worthwhile, self.task.budget.names[0])
-
     def table(self) -> list[dict[str, Any]]:
         """One row per budget, as `prade plan` prints it."""
         return [
             {
-                self.task.budget.names[0]: readable(each.plan.budget.amounts[0]),
-                "expected error": f"{each.expected.error:.3f} ± {each.expected.error_spread:.3f}",
-                "public baseline": f"{each.expected.prior:.3f}",
-                "improvement": f"{each.expected.prior - each.expected.error:.3f} ± {each.expected.spread:.3f}",
-                "tables measured": str(_tables(each.plan)),
-                "groups at risk": f"{look['risk']['groups']:.0f} of {look['risk']['of']:,}",
-                "worth it": "yes" if each.worthwhile else "no",
+                self.data["symbol"]: each["epsilon"],
+                "expected error": f"{expected.error:.3f} ± {expected.error_spread:.3f}",
+                "public baseline": f"{expected.prior:.3f}",
+                "improvement": f"{expected.prior - expected.error:.3f} ± {expected.spread:.3f}",
+                "tables measured": str(each["table_count"]),
+                "groups at risk": f"{each['risk']['groups']:.0f} of {each['risk']['of']:,}",
+                "worth it": "yes" if each["worthwhile"] else "no",
             }
-            for each, look in zip(self.tuned, self.looks, strict=True)
+            for each, expected in zip(self.data["budgets"], (each.expected for each in self.tuned), strict=True)
         ]
 
     def save_plans(self, output: str | PathLike[str] = "plan.toml") -> list[Path]:
@@ -198,69 +249,12 @@ class Exploration:
 
     def to_dict(self, output: str | PathLike[str] = "plan.toml") -> dict[str, Any]:
         """All of it as plain values, the data of the page. `output` is what `save_plans` was given."""
-        (recommended, words), rehearsal = self.elbow, self.closer.rehearsal
-        how, *caveats = re.split(r"(?<=\.) ", WORDS[rehearsal.kind], maxsplit=1)
-        stand_ins, groups = rehearsal.stand_ins, sum(len(each.groups) for each in rehearsal.stand_ins)
-        if hurried := [readable(each.plan.budget.amounts[0]) for each in self.tuned if not each.finished]:
-            more = "seconds" if any(each.time_was_up for each in self.tuned) else "effort"
-            at = f"{self.task.budget.names[0]} = {', '.join(hurried)}"
-            hurried = [f"Not every candidate was tried at {at}: more {more} may find better plans."]
-        return {
-            "dataset": self.task.dataset,
-            "symbol": self.task.budget.names[0],
-            "levels": [
-                {"name": "+".join(by) or "all", "groups": len(self.plans[-1].groups.level(by))}
-                for by in self.task.levels
-            ],
-            "columns": [self.task.schema[name].described() for name in self.task.schema.coded],
-            "public": {
-                "rows": self.public_rows,
-                "files": [] if self.public is None else [Path(file).name for file in self.public.files],
-            },
-            "unit": self.task.unit.promise(),
-            "rehearsal": f"{how} There were {many(len(stand_ins), 'table')} of stand-ins with {many(groups, 'group')}.",
-            "caveats": [*caveats, *limits_of(rehearsal), *hurried],
-            "elbow": words or None,
-            "recommended": recommended,
-            "budgets": [self._budget(*each, output) for each in zip(self.tuned, self.looks, strict=True)],
-            "column_prior": self.closer.prior["columns"],
-            "pair_prior": self.closer.prior["pairs"],
-            "places": self.closer.shown_places(),
-        }
-
-    def _budget(self, tuned: Tuned, look: dict[str, Any], output: str | PathLike[str]) -> dict[str, Any]:
-        plan, expected = tuned.plan, asdict(tuned.expected)
-        path = plan_file(output, plan.budget)
-        del expected["advice"]
-        return {
-            "epsilon": readable(plan.budget.amounts[0]),
-            "amount": float(plan.budget.amounts[0]),
-            "budget": str(plan.budget),
-            "meaning": meaning(plan.budget, plan.unit.neighbours),
-            "advice": tuned.expected.advice,
-            "worthwhile": tuned.worthwhile,
-            "expected": {**expected, "gain": round(expected["prior"] - expected["error"], 6)},
-            **look,
-            "measured": [
-                {
-                    "level": plan.levels[question.level].name,
-                    "parts": question.names(),
-                    "share": float(question.share.amounts[0] / plan.noise_budget.amounts[0]),
-                    "noise": f"{question.law.words} of scale {float(question.scale):,.4g}",
-                }
-                for question in plan.questions
-            ],
-            "table_count": _tables(plan),
-            "not_measured": columns_left_out(plan),
-            "file": path.name,
-            "plan": plan.text_at(path),
-            "command": _command(path, plan),
-        }
-
-
-def _tables(plan: Plan) -> int:
-    """How many tables are measured; numbers of rows are none."""
-    return sum(len(question.parts) for question in plan.questions if not question.is_total)
+        budgets = []
+        for plan, facts in zip(self.plans, self.data["budgets"], strict=True):
+            path = plan_file(output, plan.budget)
+            files = {"file": path.name, "plan": plan.text_at(path), "command": _command(path, plan)}
+            budgets.append({**facts, **files})
+        return deepcopy({**self.data, "budgets": budgets})
 
 
 def plan_file(output: str | PathLike[str], budget: Budget) -> Path:

@@ -75,15 +75,9 @@ def tune(
     *,
     effort: float = EFFORT,
     seconds: float | None = None,
-    bias: int | None = CONTEST_BIAS,
-    seed: int = 0,
-    weight: str | None = None,
     execution: Execution = Execution(),
 ) -> Tuned:
     """A plan for a task, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
-
-    `weight` is a column of public weights. A group whose number of rows is off by `bias` or more counts as lost, as in
-    the contest; with None only marginals count.
 
     The search does as much work as `effort` says, and at least two rehearsals: 1 is about what two idle cores do in a
     second. Under (eps, delta) there are two searches, for two laws of the noise, each with this effort. Work is
@@ -100,15 +94,15 @@ def tune(
     ('Do not touch the private data at this budget', False, 1)
     """
     allowed = Effort.of(effort, seconds, execution.progress, searches=len(laws_within(task.budget)))
-    return Tuner(task, public, bias=bias, seed=seed, weight=weight, execution=execution).tune(task.budget, allowed)
+    return Tuner(task, public, execution=execution).tune(task.budget, allowed)
 
 
+@dataclass(frozen=True, eq=False)
 class Stage:
     """The stand-ins of a rehearsal, and the task whose plans are rehearsed: what a worker needs."""
 
-    def __init__(self, rehearsal: Rehearsal, task: Task) -> None:
-        self.rehearsal = rehearsal
-        self.task = task
+    rehearsal: Rehearsal
+    task: Task
 
     @cached_property
     def plan(self) -> Callable[[Choice], Plan]:
@@ -180,7 +174,8 @@ def _rehearsed(key: str, pickled: bytes | None, draw: Draw) -> Floats | None:
 class Tuner:
     """What the searches for plans of one task share, whatever the budget: stand-ins, and what they tell of candidates.
 
-    The arguments are those of `tune`, and the most draws of noise that a search makes of a choice.
+    A group whose number of rows is off by `bias` or more counts as lost, as in the contest; with None only marginals
+    count. A search makes at most `most_draws` of noise of a choice.
     """
 
     def __init__(
@@ -190,12 +185,11 @@ class Tuner:
         *,
         bias: int | None = CONTEST_BIAS,
         seed: int = 0,
-        weight: str | None = None,
         execution: Execution = Execution(),
         most_draws: int = MOST_DRAWS,
     ) -> None:
         if not isinstance(public, Public):
-            public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
+            public = Public.of(task.schema, public, group_columns(task.groups, task.schema))
         self.task, self.seed, self.most_draws = task, seed, most_draws
         public = obeying(public, task.invariants)
         self.rehearsal = Rehearsal.of(
