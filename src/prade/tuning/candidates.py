@@ -201,8 +201,8 @@ class Candidates:
             yield self._predicted_best(best)
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
-        if best().total < 1:
-            yield self._other_shares(best)
+        if best().total < 1 and len({self.schema.domain_size(part) for part in best().parts}) > 1:
+            yield self._toggled(best, "weighted", "equal shares for the parts", "larger shares for larger parts")
         now = TOTALS.index(best().total)
         for totals in (reversed(TOTALS[:now]), TOTALS[now + 1 :]):
             yield ((f"share {share} for the totals", replace(best(), total=share)) for share in totals)
@@ -210,7 +210,7 @@ class Candidates:
             yield iter([_above(best(), depth, Fraction(0), ())])
             yield self._shares_above(best, depth)
         if all(len(level) > 1 for level in self.levels[0]) and best().total < 1:
-            yield self._everybody(best)
+            yield self._toggled(best, "everybody", "no level of everybody", "a level of everybody first")
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             for weights in OWN:
                 yield self._settings(best, "own", weights)
@@ -233,14 +233,9 @@ class Candidates:
             for shares in EXTRA:
                 yield self._settings(best, "extra", shares)
 
-    def _other_shares(self, best: Best) -> Iterator[Change]:
-        if len({self.schema.domain_size(part) for part in best().parts}) > 1:
-            words = "equal shares for the parts" if best().weighted else "larger shares for larger parts"
-            yield words, replace(best(), weighted=not best().weighted)
-
-    def _everybody(self, best: Best) -> Iterator[Change]:
-        words = "no level of everybody" if best().everybody else "a level of everybody first"
-        yield words, replace(best(), everybody=not best().everybody)
+    def _toggled(self, best: Best, name: str, off: str, on: str) -> Iterator[Change]:
+        changed: dict[str, Any] = {name: not getattr(best(), name)}
+        yield on if changed[name] else off, replace(best(), **changed)
 
     def _one_way(self, best: Best, fewer: bool) -> Iterator[Change]:
         now = sum(len(part) == 1 for part in best().parts)

@@ -208,7 +208,7 @@ class Search:
 
         And whether it is smaller than that, beyond chance.
         """
-        fresh = self._fresh(self.best)
+        fresh = self._draws(self.best, fresh=True)
         self.draws.make(chain.from_iterable(fresh))
         public = [self.rehearsal.public_errors(stand_in, fresh=True)[None] for stand_in in self.stand_ins]
         errors = [np.stack([self.draws.errors(draw) for draw in draws]) for draws in fresh]
@@ -237,8 +237,10 @@ class Search:
             if mean > CLEARLY * standard_error:
                 break
         kept = len(errors) == len(self.stand_ins) and mean < -standard_error
-        if kept and self._must_pay_twice(choice) and not self._beyond_luck(mean, known):  # with other noise too
-            again, its_error = _difference(*self._errors([choice, self.best], self._other_seed))
+        # early steps towards targets are larger than shared noise can explain
+        beyond_luck = self.rehearsal.wanted is not None and mean < -LARGE * mean_of(known)
+        if kept and self._must_pay_twice(choice) and not beyond_luck:  # with other noise too
+            again, its_error = _difference(*self._errors([choice, self.best], self.seed + len(self.repeats)))
             kept = again < -its_error
         if kept:
             self.best, self.errors = choice, errors
@@ -256,15 +258,6 @@ class Search:
         shared = (choice.above, choice.everybody) != (self.best.above, self.best.everybody)
         return shared or self.rehearsal.targets_above
 
-    def _beyond_luck(self, mean: float, known: Sequence[Floats]) -> bool:
-        """Whether a difference is larger than shared noise can explain: early steps towards targets are that large."""
-        return self.rehearsal.wanted is not None and mean < -LARGE * mean_of(known)
-
-    @property
-    def _other_seed(self) -> int:
-        """The first seed of noise that the trials have not seen."""
-        return self.seed + len(self.repeats)
-
     def _errors(self, choices: Sequence[Choice], seed: int, repeats: range | None = None) -> list[list[Floats]]:
         """The errors of several choices with all stand-ins, which are all needed: [choices][stand-ins]."""
         draws = [self._draws(each, seed, repeats) for each in choices]
@@ -274,13 +267,12 @@ class Search:
             for of_choice in draws
         ]
 
-    def _draws(self, choice: Choice, seed: int | None = None, repeats: range | None = None) -> list[list[Draw]]:
+    def _draws(
+        self, choice: Choice, seed: int | None = None, repeats: range | None = None, *, fresh: bool = False
+    ) -> list[list[Draw]]:
         """The draws of a choice with each stand-in, by default those of its trial."""
-        first = self.seed if seed is None else seed
-        return [[Draw(choice, k, first + repeat) for repeat in repeats or self.repeats] for k in self.stand_ins]
-
-    def _fresh(self, choice: Choice) -> list[list[Draw]]:
-        return [[Draw(choice, k, self.fresh + repeat, fresh=True) for repeat in self.repeats] for k in self.stand_ins]
+        first = self.fresh if fresh else self.seed if seed is None else seed
+        return [[Draw(choice, k, first + repeat, fresh) for repeat in repeats or self.repeats] for k in self.stand_ins]
 
     # ---------------------------------------------------------------- effort
 
@@ -301,11 +293,11 @@ class Search:
     def _work_of_trial(self, choice: Choice) -> float:
         draws = self._draws(choice)
         if self._must_pay_twice(choice):
-            draws += self._draws(choice, self._other_seed) + self._draws(self.best, self._other_seed)
+            draws += [each for one in (choice, self.best) for each in self._draws(one, self.seed + len(self.repeats))]
         return self._work(draws)
 
     def _last(self, choice: Choice) -> float:
-        return self._work(self._fresh(choice))
+        return self._work(self._draws(choice, fresh=True))
 
     def _work(self, draws: list[list[Draw]]) -> float:
         return self.draws.work(chain.from_iterable(draws))

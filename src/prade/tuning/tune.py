@@ -70,12 +70,7 @@ class Tuned:
 
 
 def tune(
-    task: Task,
-    public: Any,
-    *,
-    effort: float = EFFORT,
-    seconds: float | None = None,
-    execution: Execution = Execution(),
+    task: Task, public: Any, *, effort: float = EFFORT, seconds: float | None = None, execution: Execution = Execution()
 ) -> Tuned:
     """A plan for a task, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
 
