@@ -107,16 +107,8 @@ def check_limits(max_steps: int, **tolerances: float) -> None:
 
 def _impossible(dual: Dual) -> bool:
     """Whether the linear programme proves that the answers that must hold exactly cannot hold together."""
-    short, over = dual.rigid
-    both = short & over
+    both = np.logical_and(*dual.rigid)
     return bool(both.any()) and smallest_radius(dual.layout, dual.y, both.astype(np.float64)).lower > 1e-9
-
-
-def _corner(dual: Dual, passes: float) -> State:
-    """Multipliers for misfits so expensive that KL hardly counts: the prices of a linear programme."""
-    _, cost = dual.box
-    largest = float(cost.max())
-    return state_at(dual, smallest_radius(dual.layout, dual.y, cost / largest).prices * largest, passes)
 
 
 def hopeless(estimator: Any, answers: Answers) -> Estimate:
@@ -153,8 +145,11 @@ def solve(
             reason = "unreachable"
         elif unsettled and max_steps > PATIENCE:
             low, high = dual.box
-            if not dual.variance.any() and np.array_equal(-low, high) and high.max() > STIFF:
-                state = max(state, _corner(dual, state.passes), key=lambda s: s.certificate.value)
+            largest = float(high.max())
+            if not dual.variance.any() and np.array_equal(-low, high) and largest > STIFF:
+                # misfits are so expensive that KL hardly counts: begin at the prices of a linear programme
+                prices = smallest_radius(dual.layout, dual.y, high / largest).prices * largest
+                state = max(state, state_at(dual, prices, state.passes), key=lambda s: s.certificate.value)
             state = replace(state, stuck=False)
             state, reason = climb(dual, solver, tolerance, max_steps=max_steps - PATIENCE, start=state, watch=watch)
     reached = state.certificate

@@ -34,10 +34,8 @@ from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.level_smoothing import RowsFromTables, joined_with_counted
 from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
-from prade.planning.questions import Question
 from prade.planning.settings import Settings
 from prade.planning.task import Target
-from prade.queries.parts import Part
 from prade.release.release import Release
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
 from prade.scoring.evaluation import PublicBaseline
@@ -260,16 +258,12 @@ def _noisy(plan: Plan, chosen: StandIn, seed: int) -> tuple[tuple[Ints, ...], ..
         level, counts = plan.groupings[question.level], []
         group = plan.groupings[-1].above(level)[chosen.group]
         for part, name in zip(question.parts, question.names(), strict=True):
-            noise = _standard(question, part, name, len(level), seed) * float(question.scale)
-            cells = part.cells(plan.schema, chosen.codes)
+            generator = np.random.default_rng([seed, 2, question.level, crc32(name.encode())])
+            standard = question.law.from_laplace(generator.laplace(size=(len(level), part.n_cells)))
+            noise, cells = standard * float(question.scale), part.cells(plan.schema, chosen.codes)
             counts.append(mass_by_group(group, len(level), cells, part.n_cells) + np.rint(noise).astype(np.int64))
         noisy.append(tuple(counts))
     return tuple(noisy)
-
-
-def _standard(question: Question, part: Part, name: str, groups: int, seed: int) -> Floats:
-    generator = np.random.default_rng([seed, 2, question.level, crc32(name.encode())])
-    return question.law.from_laplace(generator.laplace(size=(groups, part.n_cells)))
 
 
 def _noise_of_rows(

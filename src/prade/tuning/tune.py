@@ -210,7 +210,10 @@ class Tuner:
         effort left, a second search starts from the simplest choice, and the better one of the two is taken. `noise`
         numbers the noise of the trials: a start that was lucky with one must not be lucky again.
         """
-        searches = _Searches(self, budget, effort, self.draws(), noise)
+        draws = self.draws()
+        options: dict[str, Any] = {"seed": self.seed, "noise": noise, "most_draws": self.most_draws}
+        new_search = partial(Search, self.rehearsal, self.stage.plan, draws, effort, **options)
+        searches = _Searches(self.candidates, budget, effort, new_search)
         # linear algebra has one thread here too: what is chosen must not depend on what else runs
         with single_threaded_blas():
             search, finished = searches.of_all_laws(start)
@@ -225,19 +228,17 @@ class Tuner:
         effort.end()
         plan = plan.changed(expected=replace(expected, advice=advice))
         trials = tuple(trial for each in searches.begun for trial in each.trials)
-        done = searches.draws.done
-        return Tuned(plan, trials, worthwhile, finished, best, search.smoothed, done, effort.time_was_up)
+        return Tuned(plan, trials, worthwhile, finished, best, search.smoothed, draws.done, effort.time_was_up)
 
 
 @dataclass(frozen=True, eq=False)
 class _Searches:
     """The searches for the plan of one budget, one for each law of the noise or more."""
 
-    tuner: Tuner
+    candidates: Candidates
     budget: Budget
     effort: Effort
-    draws: Draws
-    noise: int
+    new_search: Callable[..., Search]
     begun: list[Search] = field(default_factory=list)
 
     def of_all_laws(self, start: Choice | None) -> tuple[Search, bool]:
@@ -261,33 +262,27 @@ class _Searches:
         self, law: NoiseLaw | None, start: Choice | None, reserved: float, rival: Search | None
     ) -> tuple[Search, bool]:
         """The search with noise of a law; False if effort or time did not suffice for all candidates."""
-        candidates, simplest = self.tuner.candidates, self._simplest(law)
+        choice = self.candidates.simplest(self.budget, law)
+        words = "all one-way tables" if choice.total < 1 else "numbers of rows alone"
+        simplest = f"{words}, {self.candidates.plan_of(choice).law.words}" if law else words, choice
         elsewhere = start is not None and start.law == law
         first = simplest
         if start is not None and elsewhere:  # with a share for the totals that is large enough at this budget
             first = ANOTHER_BUDGET, replace(start, total=max(start.total, simplest[1].total), budget=self.budget)
-        search = self._search(first, reserved, rival)
+        search = self._begun(first, reserved, rival)
         search.try_also(*simplest)
-        finished = search.climb(candidates)
+        finished = search.climb(self.candidates)
         if finished and elsewhere and search.effort_for_another():
             later = 0.0 if rival is None else 2 * rival.work_compared(rival.best)
-            other = self._search(simplest, reserved + later, search)
-            finished = other.climb(candidates)
+            other = self._begun(simplest, reserved + later, search)
+            finished = other.climb(self.candidates)
             search = search if self.effort.time_up() else other.or_better(search)
         if finished:
-            search.climb_with_more_draws(candidates)
+            search.climb_with_more_draws(self.candidates)
         return search, finished
 
-    def _simplest(self, law: NoiseLaw | None) -> Change:
-        choice = self.tuner.candidates.simplest(self.budget, law)
-        words = "all one-way tables" if choice.total < 1 else "numbers of rows alone"
-        return (f"{words}, {self.tuner.stage.plan(choice).law.words}" if law else words), choice
-
-    def _search(self, first: Change, reserved: float, rival: Search | None) -> Search:
-        tuner = self.tuner
-        options: dict[str, Any] = {"seed": tuner.seed, "noise": self.noise, "most_draws": tuner.most_draws}
-        of_draws = tuner.rehearsal, tuner.stage.plan, self.draws, self.effort
-        self.begun.append(Search(*of_draws, first, **options, reserved=reserved, rival=rival))
+    def _begun(self, first: Change, reserved: float, rival: Search | None) -> Search:
+        self.begun.append(self.new_search(first, reserved=reserved, rival=rival))
         return self.begun[-1]
 
 
