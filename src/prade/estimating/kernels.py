@@ -206,9 +206,20 @@ def divided(collapsed: Floats, base: Floats, kind: Ints, weights: Floats, least:
 
 @compiled
 def scale_and_count(
+    code: Codes, ratio: Floats, next_code: Codes, weights: Floats, first: int, last: int, hist: Floats
+) -> None:
+    """Scale the rows by this bundle's ratios and count the next bundle's masses."""
+    for j in range(first, last):
+        w = weights[j] * ratio[code[j]]
+        weights[j] = w
+        hist[next_code[j]] += w
+
+
+@compiled
+def scale_add_and_count(
     code: Codes, ratio: Floats, extra: Floats, next_code: Codes, weights: Floats, first: int, last: int, hist: Floats
 ) -> None:
-    """Scale the rows by this bundle's ratios, add what each cell gets, and count the next bundle's masses."""
+    """As `scale_and_count`, with a constant added per cell: cases 2 and 4 of Definition 3.1."""
     for j in range(first, last):
         w = weights[j] * ratio[code[j]] + extra[code[j]]
         weights[j] = w

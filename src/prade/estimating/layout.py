@@ -189,13 +189,16 @@ class Layout:
             kernels.count(code, weights, a, b, hist[i])
 
     def scale_and_count(
-        self, bundle: int, ratio: Floats, extra: Floats, then: int, weights: Floats, hist: Floats
+        self, bundle: int, ratio: Floats, then: int, weights: Floats, hist: Floats, extra: Floats | None = None
     ) -> None:
-        """weights = ratio * weights + extra of their cell in a bundle, and `count` for the bundle that comes next."""
+        """weights *= ratio of their cell in a bundle (plus `extra`), and `count` for the bundle that comes next."""
         hist[:] = 0.0
         code, following = self.bundles.codes[bundle], self.bundles.codes[then]
         for i, a, b in self.chunks:
-            kernels.scale_and_count(code, ratio, extra, following, weights, a, b, hist[i])
+            if extra is None:
+                kernels.scale_and_count(code, ratio, following, weights, a, b, hist[i])
+            else:
+                kernels.scale_add_and_count(code, ratio, extra, following, weights, a, b, hist[i])
 
     def expand(self, collapsed: Floats) -> Floats:
         """Weights of the prior's rows from weights of the collapsed rows, divided among them as in the prior."""

@@ -177,7 +177,7 @@ class _Run:
             ratio *= scale
             extra = extra * scale + added
             mass = mass * scale + (0.0 if rows is None else added * rows)
-        layout.scale_and_count(bundle, ratio, extra, then, self.weights, self.hist)
+        layout.scale_and_count(bundle, ratio, then, self.weights, self.hist, extra if extra.any() else None)
         self.counted = then
 
     def _update(self, k: int, mass: Floats, rows: Floats | None) -> tuple[Floats, Floats]:

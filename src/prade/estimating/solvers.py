@@ -122,7 +122,7 @@ class BlockAscent:
         weights = state.tilted.normalised()
         bundles = layout.bundles
         hist = np.zeros((len(layout.chunks), bundles.widest))
-        ratio, nothing = np.ones(bundles.widest), np.zeros(bundles.widest)
+        ratio = np.ones(bundles.widest)
         layout.count(0, weights, hist)
         for visit in range(self.sweeps * len(bundles)):
             now, then = visit % len(bundles), (visit + 1) % len(bundles)
@@ -133,7 +133,7 @@ class BlockAscent:
                 mass, start, stop, bundles.indptr, bundles.cells, bundles.parts[now], layout.part_start,
                 layout.occupied, dual.y, dual.variance, low, high, lam, ratio,
             )  # fmt: skip
-            layout.scale_and_count(now, ratio, nothing, then, weights, hist)
+            layout.scale_and_count(now, ratio, then, weights, hist)
         return state_at(dual, lam, state.passes + self.sweeps + 1.0)
 
 
