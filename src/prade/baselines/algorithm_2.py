@@ -142,7 +142,6 @@ class Algorithm2:
         return write_batches(release, made, [Batch(0, np.arange(groups), sizes, np.concatenate(drawn))])
 
     def _drawn(self, release: Release, public: Public, seed: int) -> Iterator[tuple[int, Ints]]:
-        """The numbers of the public rows drawn for each group."""
         for each in self.estimates(release, public, seed):
             generator = np.random.default_rng([seed, len(release.plan.levels), each.group])  # not one of IDE's streams
             yield each.group, generator.choice(len(public), max(round(each.total), 0), p=each.estimate.weights)

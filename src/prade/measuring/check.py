@@ -108,7 +108,6 @@ def check(plan: Plan, private: Any) -> Check:
 
 
 def _seen(tally: Tally, batches: Iterable[Batch], unit: Unit) -> Check:
-    """What there is to see in all rows."""
     rows = unlisted = without_id = 0
     outside: Counter[str] = Counter()
     values: dict[str, Counter[str]] = defaultdict(Counter)

@@ -165,7 +165,6 @@ class Type(NamedTuple):
 
     @property
     def declared(self) -> DeclaredType:
-        """What cells of the type can be."""
         return DeclaredType(self.words, POSTGRES_KINDS.get(self.name, "other"))
 
     def selected(self, column: str) -> str:
@@ -216,7 +215,6 @@ def _postgres_connection(name: str, address: str, database: str) -> Any:
 
 
 def _postgres_columns(connection: Any, name: str) -> tuple[str, dict[str, Type]]:
-    """The quoted name of the table, and the types of its columns."""
     tables = connection.execute(POSTGRES_TABLES).fetchall()
     schema, table = table_named(name, [each[:3] for each in tables])
     number = next(each[3] for each in tables if each[:2] == (schema, table))
@@ -225,7 +223,6 @@ def _postgres_columns(connection: Any, name: str) -> tuple[str, dict[str, Type]]
 
 
 def _postgres_encoding(connection: Any) -> str:
-    """Python's name of the encoding of the database."""
     (encoding,) = connection.execute("SELECT pg_catalog.getdatabaseencoding()").fetchone()
     if encoding == "SQL_ASCII":  # any bytes
         return "utf-8"
@@ -256,7 +253,6 @@ def _messages(cursor: Any, statement: bytes, rows_per_batch: int, bytes_per_batc
 
 
 def _cells(rows: Sequence[bytes], types: dict[str, Type], encoding: str) -> Batch:
-    """The cells of each column, as Arrow arrays."""
     text = b"".join([*rows, PADDING])
     content = np.frombuffer(text, np.uint8)
     ends = np.cumsum([*map(len, rows)])
@@ -277,7 +273,6 @@ def _cells(rows: Sequence[bytes], types: dict[str, Type], encoding: str) -> Batc
 
 
 def _numbers(content: NDArray[np.uint8], places: NDArray[np.int64], kind: str) -> NDArray[Any]:
-    """The number at each place."""
     width = np.dtype(kind).itemsize
     return np.asarray(content[places[:, None] + np.arange(width)].view(kind).reshape(-1))
 
@@ -297,7 +292,6 @@ def _native(name: str, numbers: NDArray[Any], null: NDArray[np.bool_]) -> Any:
 
 
 def _slices(text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], null: NDArray[np.bool_]) -> Any:
-    """The bytes from each start to its end."""
     import pyarrow as pa
 
     places = np.stack([starts, ends], axis=1)

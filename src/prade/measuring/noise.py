@@ -53,7 +53,6 @@ def add_noise(
 
 
 def checked_scale(scale: Fraction) -> float:
-    """The scale as a float that equals it exactly."""
     if not isinstance(scale, Fraction):
         raise PradeError(f"scale is a {type(scale).__name__}; give the Fraction that Budget.noise_scale returns")
     if scale <= 0:

@@ -76,7 +76,6 @@ class PersonRows:
             self._spill(self._folder)
 
     def within_bounds(self) -> Iterator[Records]:
-        """The rows that are counted."""
         if self._folder is not None:
             self._spill(self._folder)
             for number in range(PILES):

@@ -275,7 +275,6 @@ def _reserve(run: _Run, cap: Budget | None, again: bool) -> None:
 
 
 def _counted(run: _Run, source: Stream, tally: Tally) -> list[list[Counts]]:
-    """The true counts of every question's parts."""
     counts = iter([each for of_level in counts_of(source, tally) for each in of_level])
     run.tell("counting", 1, 1)
     _step("counted")

@@ -145,7 +145,6 @@ def _open_address(address: str, rows: int) -> Stream:
 
 
 def planned_tally(source: Stream, plan: Plan) -> Tally:
-    """What a plan asks of a source."""
     levels = [
         (level.by, [part for question in plan.questions if question.level == number for part in question.parts])
         for number, level in enumerate(plan.levels)

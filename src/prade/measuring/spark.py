@@ -80,7 +80,6 @@ def _quietly(act: Callable[..., Any], *arguments: Any) -> None:
 
 
 def _silence_java(session: Any, before: ExitStack) -> None:
-    """Turn off all that Java logs."""
     bar = session.sparkContext._jsc.sc().progressBar()
     if bar.isDefined():  # it would tell how many tasks there are; it cannot be started again
         bar.get().stop()
@@ -115,7 +114,6 @@ def open_session(opened: ExitStack, scheme: str, host: str, query: str, name: st
 
 
 def _session_here() -> Any:
-    """The session that this process has already."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()
@@ -181,7 +179,6 @@ def spark_stream(session: Any, name: str) -> Stream:
                 yield from _batches(names, pa.ipc.open_stream(row[0]))
 
     def tallied(tally: Tally) -> Counts:
-        """Count the rows in the workers."""
         names = tally.names or list(fields)[:1]
         with counting_in(session):
             if tally.person is None:
@@ -268,7 +265,6 @@ def _packed(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _count(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
-    """The counts of one partition's rows."""
     yield _other_than_zero(tally.run(_batches(names, batches), threads=1))
 
 

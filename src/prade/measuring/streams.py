@@ -76,8 +76,6 @@ class Stream:
 
 
 def memory_stream(table: Any, rows_per_batch: int = ROWS_PER_BATCH) -> Stream:
-    """A table in memory."""
-
     def read(wanted: Sequence[str]) -> Iterator[Batch]:
         for batch in read_table(table, wanted, guess=False).to_batches(max_chunksize=rows_per_batch):
             yield dict(zip(wanted, batch.columns, strict=True))

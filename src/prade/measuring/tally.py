@@ -67,7 +67,6 @@ class Tally:
 
     @property
     def names(self) -> list[str]:
-        """The columns to read."""
         people = [] if self.person is None else [self.person]
         return list(dict.fromkeys([*(column.name for column in self.columns), *people]))
 
@@ -107,7 +106,6 @@ class Tally:
         return [[next(tables).reshape(listed.size, part.n_cells + 1) for part in parts] for listed, parts in levels]
 
     def add(self, rows: Rows, counts: Counts) -> None:
-        """Count some rows."""
         for listed, parts, tables in zip(self.listed, self.parts, self.tables(counts), strict=True):
             group = listed.number[rows.place]
             for part, table in zip(parts, tables, strict=True):
@@ -119,7 +117,6 @@ class Tally:
                     np.add.at(flat, key, 1)
 
     def run(self, batches: Iterable[Batch], memory: int = MEMORY, threads: int | None = None) -> Counts:
-        """The counts of all rows of a stream."""
         with ThreadPoolExecutor(threads or cores(), thread_name_prefix="prade-codec") as pool:
             coded = _ahead(pool, self.coded, batches, 2 * (threads or cores()))
             if self.person is not None:
@@ -144,7 +141,6 @@ class Tally:
 
 
 def _sizes(listed: tuple[KeyedGroups, ...], parts: tuple[tuple[Part, ...], ...]) -> list[int]:
-    """The number of counts of each part of each level."""
     levels = zip(listed, parts, strict=True)
     return [groups.size * (part.n_cells + 1) for groups, of_level in levels for part in of_level]
 

@@ -165,7 +165,6 @@ class Plan:
 
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
-        """The groups of each level."""
         return tuple(self.groups.level(level.by) for level in self.levels)
 
     @cached_property
@@ -205,7 +204,6 @@ class Plan:
 
     @property
     def advice(self) -> str:
-        """Whether to measure."""
         return NOT_REHEARSED if self.expected is None else self.expected.advice or str(self.expected)
 
     def promise(self) -> str:
@@ -273,7 +271,6 @@ class Plan:
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
-        """The plan in a TOML text."""
         return cls(**arguments_of_toml(text))
 
     @classmethod

@@ -93,12 +93,10 @@ class Budget:
 
     @property
     def epsilon(self) -> Fraction:
-        """Epsilon of a pure or an approx budget."""
         return self._amount("epsilon")
 
     @property
     def rho(self) -> Fraction:
-        """Rho of a zcdp budget."""
         return self._amount("rho")
 
     @property
@@ -108,7 +106,6 @@ class Budget:
 
     @property
     def law(self) -> NoiseLaw:
-        """The law of the noise that this kind of budget uses unless another one is chosen."""
         return _KINDS[self.kind].law
 
     def _amount(self, name: str) -> Fraction:
@@ -133,7 +130,6 @@ class Budget:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Budget:
-        """The budget that `to_dict` wrote."""
         for kind, (_, names, _) in _KINDS.items():
             if isinstance(values, Mapping) and values.get("kind") == kind and set(values) == {"kind", *names}:
                 return cls(kind, tuple(values[name] for name in names))
@@ -300,7 +296,6 @@ def _constant_above(t: Fraction, delta: Fraction) -> Fraction:
 
 
 def _log(value: Fraction, digits: int, rounding: str) -> Fraction:
-    """The logarithm, rounded up or down."""
     context = Context(prec=digits, rounding=rounding, Emin=-EXPONENT, Emax=EXPONENT)
     logarithm = context.ln(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
     # Decimal.ln is correct to within half a unit in the last place: the next number is on the side it is rounded to.

@@ -37,7 +37,6 @@ class _Law(str):
 
     @property
     def words(self) -> str:
-        """What such noise is called."""
         return f"{self.capitalize()} noise"
 
     def variance(self, scale: Fraction) -> float:
@@ -150,7 +149,6 @@ LAWS = (LAPLACE, GAUSSIAN)
 
 
 def noise_law(name: object) -> NoiseLaw:
-    """The law of this name."""
     for law in LAWS:
         if name == law:
             return law

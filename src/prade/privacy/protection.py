@@ -88,7 +88,6 @@ class Unit:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Unit:
-        """The unit that `to_dict` wrote."""
         names = [field.name for field in fields(cls)]
         if not isinstance(values, Mapping) or "max_rows" not in values or not set(values) <= set(names):
             raise PradeError(f"a unit has max_rows, and perhaps {', '.join(names[1:])}; got {str(values)[:80]!r}")
@@ -132,7 +131,6 @@ def refuse_weak(budget: Budget, accepted: bool) -> None:
 
 
 def meaning(budget: Budget, neighbours: Neighbours = "add-remove") -> str:
-    """A budget as a sentence."""
     removing = "Removing any one person" if neighbours == "add-remove" else "Exchanging any one person for another"
     change = f"{removing} would change the probability of any outcome"
     if budget.kind == "zcdp":

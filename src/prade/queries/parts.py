@@ -220,7 +220,6 @@ class Marginal(Part):
 
     @classmethod
     def of(cls, schema: Schema, columns: Sequence[str]) -> Marginal:
-        """The marginal of these columns of a schema."""
         names = _column_names(columns)
         return cls(names, [column_of(schema, name).size for name in names])
 

@@ -37,7 +37,6 @@ def backticked(name: str) -> str:
 
 
 def shorten(text: str, limit: int = 80) -> str:
-    """The text, shortened in the middle if it is longer than `limit`."""
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 3 :]}"
 
 
@@ -158,12 +157,10 @@ class Query:
 
     @property
     def text(self) -> str:
-        """The canonical text of the query."""
         return str(self.expression)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the query uses, in order of appearance."""
         return tuple(self.sizes)
 
     @property

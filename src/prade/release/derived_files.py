@@ -104,7 +104,6 @@ def _folder(release: Release, record: Record) -> str | None:
 
 
 def _files(release: Release, record: Record) -> list[str]:
-    """The names of a record's files that are in the release's folder, or should be."""
     folder = _folder(release, record)
     if folder is None:
         return list(record.files)

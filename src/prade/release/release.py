@@ -220,7 +220,6 @@ class Release:
         return digest.hexdigest()
 
     def _answers(self, level: int) -> list[tuple[Question, tuple[Noisy, ...]]]:
-        """The questions of a level with their answers."""
         if not 0 <= level < len(self.plan.levels):
             raise DataError(f"level is {level!r}; the release has levels 0 to {len(self.plan.levels) - 1}")
         pairs = zip(self.plan.questions, self.noisy, strict=True)
@@ -292,7 +291,6 @@ def _labelled(plan: Plan, path: Path) -> tuple[Plan, str | None]:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file."""
     try:
         with open(path, "rb") as file:
             return sha256_of(file)
@@ -303,7 +301,6 @@ def file_hash(path: Path) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The content of a release's `release.json`."""
     path = folder / MANIFEST
     manifest = read_sealed(path)
     try:
@@ -327,7 +324,6 @@ def note_of(plan: Plan) -> str:
 
 
 def read_account(folder: Path) -> list[str]:
-    """The lines of the account in `ledger.json`."""
     account = read_sealed(folder / EXTRACT).get("account")
     with damage_reported(folder / EXTRACT, "an account", "restore the original"):
         return structured(account, list[str])

@@ -67,7 +67,6 @@ def plan_beside(folder: PathName) -> Path:
 
 
 def saved_plan(folder: PathName) -> Path | None:
-    """Return the path of the plan in or beside a release folder, if there is one."""
     return next((file for file in (Path(folder) / PLAN, plan_beside(folder)) if file.exists()), None)
 
 

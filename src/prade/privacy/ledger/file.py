@@ -211,7 +211,6 @@ class LedgerFile:
 
 
 def now() -> str:
-    """The time of an event: UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

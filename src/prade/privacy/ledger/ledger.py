@@ -147,7 +147,7 @@ class Ledger:
             self._prepare_file(dataset, unit, cap)
         with self._open("reserve", create=cap is not None) as records:
             recorded = self._payer(records, dataset, cost, unit, cap)
-            return self._reserve(records, recorded, plan_hash, cost, note, again, folder)
+            return self._reserve(records, recorded, plan_hash, cost, note, again, _whole(folder))
 
     def start_drawing(self, entry_id: int) -> Entry:
         """Record, durably before this returns, that noise is about to be drawn. Of two runs of an entry, one may."""
@@ -237,7 +237,7 @@ class Ledger:
             raise DataError(f"the folder of the ledger {self.path} does not exist; create it first")
         records = Records() if new else self._records()
         recorded = self._payer(records, dataset, cost, unit, cap)
-        self._reserve(records, recorded, plan_hash, cost, "", again, folder)
+        self._reserve(records, recorded, plan_hash, cost, "", again, _whole(folder))
 
     def knows(self, dataset: str) -> bool:
         """Whether the data set is recorded; False also if there is no ledger yet, an error for another spelling."""
@@ -248,7 +248,6 @@ class Ledger:
         return sorted(self._records().datasets.values(), key=lambda dataset: dataset.name)
 
     def dataset(self, name: str) -> Dataset:
-        """One data set: its unit and cap."""
         return self._find(self._records(), name)
 
     def entries(self, dataset: str) -> list[Entry]:
@@ -354,20 +353,13 @@ class Ledger:
         return recorded
 
     def _reserve(
-        self,
-        records: Records,
-        recorded: Dataset,
-        plan_hash: str,
-        cost: Budget,
-        note: str,
-        again: bool,
-        folder: str | PathLike[str] | None,
+        self, records: Records, recorded: Dataset, plan: str, cost: Budget, note: str, again: bool, where: str | None
     ) -> Entry:
         """Record a new entry, or that an earlier one is resumed; an error if this may not be spent."""
         if cost == cost * 0:
             raise PradeError("the cost is zero, but every measurement costs something; give its cost")
-        remaining, where = records.remaining[recorded.name], _whole(folder)
-        earlier = [each for each in records.of_dataset(recorded.name) if each.plan_hash == plan_hash]
+        remaining = records.remaining[recorded.name]
+        earlier = [each for each in records.of_dataset(recorded.name) if each.plan_hash == plan]
         for entry in reversed(earlier):
             # the cost is compared, because what is resumed must have been paid for in full
             if entry.resumable and entry.cost == cost and where is not None and entry.folder == where:
@@ -375,7 +367,7 @@ class Ledger:
         if (paid := [entry for entry in earlier if entry.returned is None]) and not again:
             entry = paid[-1]
             raise BudgetError(
-                f"plan {plan_hash} has already been paid for on data set {entry.dataset!r} in {self.path} "
+                f"plan {plan} has already been paid for on data set {entry.dataset!r} in {self.path} "
                 f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}",
                 remaining,
                 cost,
@@ -398,7 +390,7 @@ class Ledger:
                 cost,
                 remedy="next_year",
             )
-        event = {"event": "reserved", "plan": plan_hash, "cost": cost.to_dict(), "note": str(note)}
+        event = {"event": "reserved", "plan": plan, "cost": cost.to_dict(), "note": str(note)}
         records.record({**event, "folder": where, "drawn": False}, recorded.name)
         return records.entries[-1]
 

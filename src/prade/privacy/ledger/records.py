@@ -41,7 +41,6 @@ class Division:
 
     @property
     def of_years(self) -> list[Budget]:
-        """What each year adds."""
         return [self.left * share for share in self.shares]
 
     def left_this_year(self, spent: Budget) -> Budget:
@@ -52,7 +51,6 @@ class Division:
         return {"year": self.year, "years": [budget.to_dict() for budget in self.of_years]}
 
     def words(self) -> str:
-        """The division in one line."""
         each = ", ".join(str(budget).partition(" (")[0] for budget in self.of_years)
         return f"year {self.year} of {len(self.shares)} ({each})"
 
@@ -188,7 +186,6 @@ class Claim:
 
     @property
     def origin(self) -> Origin:
-        """The entry, as another ledger refers to it."""
         return Origin(self.head.ledger, self.entry, self.head.hash)
 
     def names(self, entry: Entry) -> bool:
@@ -259,7 +256,6 @@ class Records:
         return next((entry for entry in self.of_dataset(dataset) if claim.names(entry)), None)
 
     def of_dataset(self, dataset: str) -> list[Entry]:
-        """The entries of a data set, oldest first."""
         return [entry for entry in self.entries if entry.dataset == dataset]
 
     def has(self, head: Head) -> bool:
@@ -267,7 +263,6 @@ class Records:
         return head in self.heads or head in self.lost
 
     def _add(self, event: Event, head: Head | None) -> None:
-        """A new data set or entry."""
         name, time = event["dataset"], event["time"]
         if event["event"] == "opened":
             _require(name not in self.datasets)
@@ -349,7 +344,6 @@ class Statement:
 
     @property
     def spent(self) -> Budget:
-        """The cap minus the remaining budget."""
         return self.dataset.cap - self.remaining
 
     def to_dict(self) -> dict[str, Any]:
