@@ -4,7 +4,6 @@ import gc
 import os
 import signal
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,19 +24,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a she
 pytest_plugins = ["worlds.postgres_server", "worlds.spark_session", "worlds.schedule"]
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """Keep the modules of tests out of the search for garbage, which is a tenth of the work and finds none there."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure():
     gc.unfreeze()  # libraries complain about what is left when Python ends
 
 
 @pytest.fixture(scope="session", autouse=True)
-def ledgers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def ledgers(tmp_path_factory):
     """No test comes near the ledger of whoever runs it: here, and in the processes that tests start."""
     folder = tmp_path_factory.mktemp("ledgers")
     with pytest.MonkeyPatch.context() as patch:
@@ -47,7 +46,7 @@ def ledgers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def custodian(ledgers: Path) -> Iterator[Path]:
+def custodian(ledgers):
     """The custodian's ledger of one test, which nothing has been written to."""
     place = ledgers / f"{uuid.uuid4().hex}.sqlite"
     with pytest.MonkeyPatch.context() as patch:
@@ -56,7 +55,7 @@ def custodian(ledgers: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
+def shared_data():
     """The folder of real public tables beside the project; tests that need it are skipped where it is absent."""
     folder = Path(__file__).resolve().parents[1].parent / "shared" / "data"
     if not folder.is_dir():

@@ -18,8 +18,6 @@ mutant survives, when its text is not found exactly once or its tests cannot run
 equivalent is killed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
@@ -29,7 +27,6 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +50,7 @@ class Mutant:
     tests: tuple[str, ...]
     equivalent: str = ""
 
-    def fault(self, root: Path) -> str:
+    def fault(self, root):
         """Why it cannot be made, or its tests not be run, in this copy of the project; nothing if it can."""
         path = root / "src" / "prade" / self.file
         text = path.read_text() if path.is_file() else ""
@@ -68,7 +65,7 @@ class Mutant:
                 return f"there is no test {test}"
         return "" if self.tests else "it names no test"
 
-    def apply(self, root: Path) -> None:
+    def apply(self, root):
         """Make the change in a copy of the project."""
         path = root / "src" / "prade" / self.file
         path.write_text(path.read_text().replace(self.old, self.new))
@@ -83,13 +80,13 @@ class Outcome:
     remark: str
     seconds: float
 
-    def line(self) -> str:
+    def line(self):
         """A row of the table."""
         cells = (self.mutant.name, f"`{self.mutant.file}`", self.verdict, self.remark, f"{self.seconds:.0f}")
         return f"| {' | '.join(cells)} |"
 
 
-def read_mutants(path: Path) -> list[Mutant]:
+def read_mutants(path):
     """The mutants of a file; their names differ."""
     areas = tomllib.loads(path.read_text())
     found = [
@@ -101,12 +98,12 @@ def read_mutants(path: Path) -> list[Mutant]:
     return found
 
 
-def faults(mutants: Sequence[Mutant], root: Path = ROOT) -> list[str]:
+def faults(mutants, root=ROOT):
     """What is wrong with mutants as they are written, one line for each."""
     return [f"{mutant.name}: {fault}" for mutant in mutants if (fault := mutant.fault(root))]
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(outcomes):
     """A table with one row per area: how many mutants, and what became of them."""
     lines = ["| area | mutants | killed | equivalent | survivors |", "|---|---|---|---|---|"]
     areas = list(dict.fromkeys(outcome.mutant.area for outcome in outcomes))
@@ -117,7 +114,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def copy_to(folder: Path) -> Path:
+def copy_to(folder):
     """A copy of the project, with what was compiled for it: only the changed file is compiled anew."""
     for name in COPIED:
         if (ROOT / name).is_dir():
@@ -127,7 +124,7 @@ def copy_to(folder: Path) -> Path:
     return folder
 
 
-def run_tests(root: Path, tests: Sequence[str]) -> tuple[int, str]:
+def run_tests(root, tests):
     """Run tests of a copy until one fails; the exit code of pytest, and the test that failed or the last words."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", *tests]
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
@@ -140,7 +137,7 @@ def run_tests(root: Path, tests: Sequence[str]) -> tuple[int, str]:
     return done.returncode, failed[0].partition("::")[2].partition("[")[0] if failed else "; ".join(lines[-3:])
 
 
-def judge(mutant: Mutant) -> Outcome:
+def judge(mutant):
     """Make the mutant in a copy, and run its tests."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
@@ -156,7 +153,7 @@ def judge(mutant: Mutant) -> Outcome:
     return Outcome(mutant, "NOT EQUIVALENT" if mutant.equivalent else "killed", f"`{words}`", seconds)
 
 
-def main() -> int:
+def main():
     """Judge all mutants, or some; 0 if the tests notice them all."""
     parser = argparse.ArgumentParser(description="Break one privacy-critical line at a time, and run its tests.")
     parser.add_argument("--only", default="", metavar="TEXT", help="only those with this text in area, name or file")

@@ -3,7 +3,6 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ ROOMS = ("diagnosis", "estimating", "sampling", "tuning", "baselines")
 PAGE = (ROOT / "docs" / "constants.md").read_text()
 
 
-def constants(text: str) -> Iterator[str]:
+def constants(text):
     """The names in capitals that a module gives a number to, or several numbers.
 
     >>> list(constants("LIMIT = 5.0\\nFEW, MANY = 1, 2\\nNAME = 'x'\\nlow = 1"))
@@ -29,14 +28,14 @@ def constants(text: str) -> Iterator[str]:
             yield from names
 
 
-def on_the_page(room: str) -> Counter[str]:
+def on_the_page(room):
     """The constants that the page lists for a room, as ``module.NAME``."""
     section = PAGE.split(f"\n## {room}\n", 1)[1].split("\n## ", 1)[0]
     return Counter(re.findall(r"`([a-z_.0-9]+\.[A-Z_0-9]+)`", section))
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_every_constant_of_a_room_stands_on_the_page_once(room: str) -> None:
+def test_every_constant_of_a_room_stands_on_the_page_once(room):
     home = ROOT / "src" / "prade" / room
     in_code = Counter(
         f"{'.'.join(path.relative_to(home).with_suffix('').parts)}.{name}"

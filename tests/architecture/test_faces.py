@@ -16,7 +16,7 @@ FACES = ["prade", *(f"prade.{path.parent.name}" for path in sorted(ROOT.glob("*/
 LAZY = [name for name in FACES if hasattr(importlib.import_module(name), "__getattr__")]
 
 
-def for_type_checkers(package: str) -> dict[str, str]:
+def for_type_checkers(package):
     """The names that a type checker sees in a package, and their modules."""
     tree = ast.parse(Path(importlib.import_module(package).__file__).read_text())
     blocks = [node for node in tree.body if isinstance(node, ast.If)]

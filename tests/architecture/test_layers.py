@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -16,7 +15,7 @@ MOST_AT_THE_TOP = 6
 Graph = dict[str, frozenset[str]]  # of each module, those that it imports
 
 
-def written_order(page: str) -> list[str]:
+def written_order(page):
     """The rooms, and the modules between them, from the ground up: the table under "The rooms"."""
     section = page.split("## The rooms", 1)[1].split("\n## ", 1)[0]
     return re.findall(r"^\| `(\w+)(?:\.py)?` \|", section, flags=re.MULTILINE)
@@ -30,12 +29,12 @@ FILES = {
 
 
 @cache  # most tests change one module of many
-def nodes(text: str) -> list[ast.AST]:
+def nodes(text):
     """All nodes of a module's tree."""
     return list(ast.walk(ast.parse(text)))
 
 
-def imports(name: str, text: str, known: frozenset[str]) -> Iterator[str]:
+def imports(name, text, known):
     """The modules of prade that a module imports, wherever in it: in functions and for type checkers too."""
     package = name if FILES.get(name, Path("x.py")).name == "__init__.py" else name.rpartition(".")[0]
     for node in nodes(text):
@@ -50,7 +49,7 @@ def imports(name: str, text: str, known: frozenset[str]) -> Iterator[str]:
                 yield from (f"{home}.{a.name}" if f"{home}.{a.name}" in known else home for a in node.names)
 
 
-def named(text: str, known: frozenset[str]) -> Iterator[str]:
+def named(text, known):
     """The modules that a module names as a text, for `importlib.import_module` or `__import__`."""
     modules = known - {"prade"}
     for node in nodes(text):
@@ -59,12 +58,12 @@ def named(text: str, known: frozenset[str]) -> Iterator[str]:
 
 
 @cache
-def needed(name: str, text: str, known: frozenset[str]) -> frozenset[str]:
+def needed(name, text, known):
     """The other modules that a module imports or names."""
     return frozenset({*imports(name, text, known), *named(text, known)} - {name})
 
 
-def rank(module: str) -> float:
+def rank(module):
     """How high a module's room is; the package's public names are right below the command line.
 
     What else stands outside the rooms is above all of them.
@@ -75,12 +74,12 @@ def rank(module: str) -> float:
     return ORDER.index(room) if room in ORDER else len(ORDER)
 
 
-def upward(graph: Graph) -> list[str]:
+def upward(graph):
     """Imports of a room that is above the importing module's own."""
     return [f"{one} imports {other}" for one in graph for other in graph[one] if rank(other) > rank(one)]
 
 
-def circle(graph: Graph) -> list[str]:
+def circle(graph):
     """Modules that import each other in a circle, if there are any."""
     try:
         TopologicalSorter(graph).prepare()
@@ -89,7 +88,7 @@ def circle(graph: Graph) -> list[str]:
     return []
 
 
-def graph_of(texts: dict[str, str]) -> Graph:
+def graph_of(texts):
     """Which modules each module imports."""
     return {name: needed(name, text, frozenset(texts)) for name, text in texts.items()}
 
@@ -98,7 +97,7 @@ TEXTS = {name: path.read_text() for name, path in FILES.items()}
 
 
 @pytest.fixture(scope="module")
-def graph() -> Graph:
+def graph():
     """Which module of the package imports which."""
     return graph_of(TEXTS)
 
@@ -127,9 +126,6 @@ def test_a_room_is_introduced_in_one_sentence(room):
     text = ast.get_docstring(ast.parse((SOURCE / "prade" / room / "__init__.py").read_text()))
     assert text is not None
     assert text.splitlines()[0].endswith(".")
-
-
-# ---------------------------------------------------------------- the checks themselves
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"
 OUTSIDE = [name for name in MODULES if not name.startswith("measuring/")]
 
 
-def imported(text: str) -> set[str]:
+def imported(text):
     """Every module or name that a text imports, anywhere in it, by statement or by a name given as text."""
     found = set()
     for node in ast.walk(ast.parse(text)):
@@ -34,7 +34,7 @@ def imported(text: str) -> set[str]:
     return found
 
 
-def offences(text: str) -> list[str]:
+def offences(text):
     """Engines, and anything of the door but the one step that does everything in order."""
     names = imported(text)
     engines = [name for name in names if name.split(".")[0] in ENGINES and " " not in name]

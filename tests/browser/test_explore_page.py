@@ -38,11 +38,11 @@ def opened(chromium, path, size=WIDE):
     return found
 
 
-def named(chart: str) -> str:
+def named(chart):
     return f"document.querySelector('#{chart} svg').getAttribute('aria-label')"
 
 
-def table(page, chart: str) -> list[list[str]]:
+def table(page, chart):
     """The rows of the table below a chart."""
     return page.run(
         f"[...document.querySelectorAll('#{chart} tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
@@ -78,7 +78,7 @@ def test_hostile_names_are_texts(chromium, tmp_path):
     silent(page)
 
 
-def shown_budget(page) -> dict:
+def shown_budget(page):
     """What the page shows about the chosen budget."""
     return {
         "now": page.texts("#now")[0],
@@ -208,10 +208,10 @@ def test_names_and_contrast_and_nothing_is_cut_off(chromium, written, scheme, si
     silent(page)
 
 
-def contrast(first: str, second: str) -> float:
+def contrast(first, second):
     """The contrast of two colours as CSS computes them (WCAG 2)."""
 
-    def light(colour: str) -> float:
+    def light(colour):
         parts = [int(each) / 255 for each in colour[4:-1].split(",")]
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

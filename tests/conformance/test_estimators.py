@@ -5,7 +5,7 @@ import pytest
 
 from prade import DataError, EstimationError, Schema, Workload, WorkloadError
 from prade.data.public.joint import Prior
-from prade.estimating.estimate import Estimate, Status
+from prade.estimating.estimate import Status
 from prade.estimating.layout import Layout
 from prade.estimating.paper_estimators import IDE, TwoStage
 from prade.estimating.posterior_mode import MAP
@@ -40,7 +40,7 @@ def every_estimator(request):
 
 
 @pytest.fixture(scope="module")
-def prior() -> Prior:
+def prior():
     """A support with gaps: nobody has b = 3, and three rows have no weight."""
     generator = np.random.default_rng(1)
     codes = {"a": generator.integers(0, 3, 60), "b": generator.integers(0, 3, 60)}
@@ -56,12 +56,12 @@ SCALES = [3.0, 2.0, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 1.5, 4.0]
 
 
 @pytest.fixture(scope="module")
-def measurements(prior) -> list[Measurement]:
+def measurements(prior):
     """Noisy answers of another table, with something in the cell nobody can reach."""
     return noisy(prior, 5)
 
 
-def noisy(prior, seed) -> list[Measurement]:
+def noisy(prior, seed):
     generator = np.random.default_rng(seed)
     drifted = Prior(SCHEMA, prior.codes, prior.weights * generator.exponential(size=len(prior)))
     result = []
@@ -75,7 +75,7 @@ def noisy(prior, seed) -> list[Measurement]:
 
 
 @pytest.fixture
-def estimate(estimator, prior, measurements) -> Estimate:
+def estimate(estimator, prior, measurements):
     return estimator.fit(prior, measurements, TOTAL)
 
 
@@ -169,11 +169,11 @@ def test_same_result_with_a_layout_and_twice(estimator, estimate, prior, measure
 OTHER_LAYOUT = r"another prior or other parts.*Layout\(prior, workload\)"
 
 
-def laid(prior, parts=PARTS) -> Layout:
+def laid(prior, parts=PARTS):
     return Layout(prior, Workload(SCHEMA, parts))
 
 
-def of(part) -> list[Measurement]:
+def of(part):
     return [Measurement(part, [1] * part.n_cells, 1.0)]
 
 
@@ -220,7 +220,7 @@ def test_bad_settings(make, words):
 FAR = Schema.from_mbi({"a": 3, "b": 2})
 
 
-def far_prior() -> Prior:
+def far_prior():
     codes = {"a": np.array([0, 0, 1, 1], np.uint8), "b": np.array([0, 1, 0, 1], np.uint8)}
     return Prior(FAR, codes, np.array([0.4, 0.3, 0.2, 0.1]))
 

@@ -1,7 +1,5 @@
 """The documentation is true: its code runs, its shown output is what comes out, and what it points to exists."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import os

@@ -1,7 +1,5 @@
 """The site builds without a warning, asks no other machine for anything, and can be searched from a folder."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

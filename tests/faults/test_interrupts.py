@@ -34,8 +34,6 @@ PATIENCE = 20  # seconds that an interrupted process may take to end, on a busy 
 SECRET = "Atlantis"
 
 
-# ---------------------------------------------------------------- measure: what is paid for is released
-
 AT_EVERY_STEP = """
 def interrupted(world, number, sent):
     seen = 0
@@ -83,9 +81,6 @@ def test_a_signal_at_any_step_wastes_no_budget(drive):
     assert drive(AT_EVERY_STEP) == [2, 6, 14, 1, 2, 5]
 
 
-# ---------------------------------------------------------------- holding back
-
-
 @pytest.mark.parametrize("failure", [None, DataError("entry 1 is spent")], ids=["signal", "error"])
 def test_handlers_are_as_they_were_and_an_error_is_heard_rather_than_the_signal(failure):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
@@ -121,9 +116,6 @@ def test_another_thread_holds_nothing_back():
     thread.start()
     thread.join()
     assert seen == [signal.default_int_handler]
-
-
-# ---------------------------------------------------------------- threads
 
 
 def test_work_that_has_not_begun_is_given_up_with_the_first_error():
@@ -164,9 +156,6 @@ def test_what_has_begun_is_finished_before_an_interrupt_or_the_first_error(failu
         finishing(work, range(40), threads=2)
     assert sorted(ended) == sorted(set(begun) - ({1, 2} if failure is DataError else set()))
     assert 2 <= len(begun) < 40  # nothing else was begun
-
-
-# ---------------------------------------------------------------- the command line, in a process of its own
 
 
 def end(process, patience=PATIENCE):
@@ -372,9 +361,6 @@ def test_an_interrupt_ends_an_engine_that_has_no_row_to_deliver(tmp_path):
     (entry,) = ledger.entries("people")
     assert (entry.state, entry.drawn) == ("failed", False)
     assert [(each.stage, each.kind) for each in entry.failures] == [("count", "KeyboardInterrupt")]
-
-
-# ---------------------------------------------------------------- what was not foreseen
 
 
 def unforeseen(command, *, interrupted=False):

@@ -88,9 +88,6 @@ def eventful(ledger):
     return ledger
 
 
-# ---------------------------------------------------------------- kills
-
-
 def test_killed_at_every_step_of_every_operation(drive):
     """SIGKILL at each named step: before COMMIT nothing is there, after it all of it, and a rerun finishes."""
     (kills,) = drive(
@@ -132,8 +129,6 @@ def half_written(ledger):
     finally:
         shutil.rmtree(folder)
 
-
-# ---------------------------------------------------------------- races
 
 RACE = """
 from prade import Budget
@@ -224,9 +219,6 @@ def test_a_lock_that_stays_is_reported(ledger):
     ledger.reserve("d", "p3", Budget.pure("0.1"))
 
 
-# ---------------------------------------------------------------- full disks
-
-
 def test_no_room_at_any_size(drive):
     """Files may not grow past a limit, from nothing to plenty: an error and the old state, or success."""
     failed, succeeded = drive(
@@ -257,9 +249,6 @@ print(*counted)
 """
     )
     assert min(failed, succeeded) > 12
-
-
-# ---------------------------------------------------------------- what may not be written
 
 
 @pytest.fixture
@@ -316,9 +305,6 @@ def test_a_folder_that_is_not_there(tmp_path):
         Ledger(tmp_path / "nowhere" / "l").open_dataset("d", UNIT, Budget.pure(1))
     with pytest.raises(PradeError, match="cannot be opened"):
         Ledger(tmp_path).open_dataset("d", UNIT, Budget.pure(1))
-
-
-# ---------------------------------------------------------------- damage
 
 
 def refused(ledger, message):

@@ -79,9 +79,6 @@ def same(one, other):
     return mine == theirs
 
 
-# ---------------------------------------------------------------- a release that was changed
-
-
 @pytest.mark.parametrize("name", FILES[:3])
 def test_no_changed_byte_passes(home, name):
     """One bit of every third byte is changed: the file is refused by its name, or says the same as ever."""
@@ -140,9 +137,6 @@ def test_a_newer_release(home):
         Release.load(home / "release")
 
 
-# ---------------------------------------------------------------- folders
-
-
 def test_folders_that_hold_something_else(home):
     ledger = Ledger(home / "budget.ledger")
     (home / "mine").mkdir()
@@ -184,9 +178,6 @@ def test_odd_names_lose_nothing(tmp_path, ledger, monkeypatch, name):
     kept = Release.load(seal(tmp_path / name, ledger, monkeypatch))
     assert same(measure(TOWN_PLAN, IN_TOWNS, tmp_path / name, ledger), kept)
     assert len(ledger.entries("people")) == 1
-
-
-# ---------------------------------------------------------------- what a killed run left
 
 
 @pytest.mark.parametrize("name", FILES[:3])
@@ -236,9 +227,6 @@ def test_the_ledger_goes_away_in_between(tmp_path, ledger, monkeypatch):
     away.rename(ledger.path)
     measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert len(ledger.entries("people")) == 1
-
-
-# ---------------------------------------------------------------- a table that breaks
 
 
 def failing_table(kind, place, monkeypatch):
@@ -314,9 +302,6 @@ def test_a_failure_is_recorded_by_the_name_of_its_class_whatever_else_it_has(
     (entry,) = ledger.entries("people")
     assert [(each.stage, each.kind) for each in entry.failures] == [("count", kind)]
     assert b"Miller" not in ledger.path.read_bytes()
-
-
-# ---------------------------------------------------------------- what fails before it is paid, and after
 
 
 def cannot_be_kept():

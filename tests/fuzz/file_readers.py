@@ -1,15 +1,11 @@
 """Readers of documents, of a release's folder, and of tables, each with mutations that suit it."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
 import random
 import tomllib
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,7 +13,7 @@ import pyarrow.parquet as pq
 import tomli_w
 
 from fuzz import mutators
-from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
+from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, people
 from prade import Schema
 from prade.data.declare.groups import Groups
 from prade.data.public.decode import Decoder
@@ -39,60 +35,60 @@ from worlds.releases import write_manifest
 Mutate = Callable[[random.Random], bytes]
 
 
-def _file(world: World, label: str, name: str, mutate: Mutate, read: Callable[[Path], object]) -> Reader:
-    def run(data: bytes) -> object:
+def _file(world, label, name, mutate, read):
+    def run(data):
         (world.folder / name).write_bytes(data)
         return read(world.folder / name)
 
     return Reader(label, mutate, run)
 
 
-def _mixed(seeds: list[bytes], by_structure: Mutate) -> Mutate:
+def _mixed(seeds, by_structure):
     return lambda rng: mutators.bytes_of(seeds, rng) if rng.random() < 0.5 else by_structure(rng)
 
 
-def _toml(texts: list[str]) -> Mutate:
+def _toml(texts):
     trees = [tomllib.loads(text) for text in texts]
     return _mixed([text.encode() for text in texts], lambda rng: mutators.toml_of(trees, rng))
 
 
-def _json(trees: list[Any]) -> Mutate:
+def _json(trees):
     return _mixed([json.dumps(each).encode() for each in trees], lambda rng: mutators.json_of(trees, rng))
 
 
-def _schema(path: Path) -> object:
+def _schema(path):
     schema = Schema.load(path)
     texts = [[*column.cell_texts(), *column.display_texts()] for column in schema if not column.groups]
     return schema.fingerprint(), texts
 
 
-def schema_toml(world: World) -> Reader:
+def schema_toml(world):
     texts = [SCHEMA.to_toml(), Schema([BORN, *SCHEMA.columns]).to_toml(), LABELLED.to_toml()]
     return _file(world, "schema TOML", "a.toml", _toml(texts), _schema)
 
 
-def plan_toml(world: World) -> Reader:
-    def read(path: Path) -> object:
+def plan_toml(world):
+    def read(path):
         plan = Plan.load(path)
         return plan.hash, plan.describe(), plan.to_toml()
 
     return _file(world, "plan", "plan.toml", _toml([world.plan.to_toml()]), read)
 
 
-def targets_toml(world: World) -> Reader:
+def targets_toml(world):
     tables, by = ["AGE x SEX", "WORK"], ["STATE", "PLACE"]
     targets = [{"tables": tables, "by": by, "weight": 3}, {"predicates": ["SEX == 1"], "by": "all"}]
     asked = [{"statistics": ["mean(AGE)", "median(AGE) where SEX == 2"], "weight": "1/3"}]
     texts = [tomli_w.dumps({"version": 1, "target": each}) for each in (targets, asked)]
 
-    def read(path: Path) -> object:
+    def read(path):
         found = checked_targets(path, world.plan.schema, world.plan.task.levels)
         return repr(found), [each.to_dict() for each in found], wanted_of(found, world.plan.schema)
 
     return _file(world, "targets", "targets.toml", _toml(texts), read)
 
 
-def geojson(world: World) -> Reader:
+def geojson(world):
     square = [[0, 0], [0, 1], [1, 1], [0, 0]]
     shapes = {"Polygon": [square], "MultiPolygon": [[square], [square]], "Point": [1, 2]}
     about = [{"STATE": 1, "NAME": "p"}, {"STATE": "02", "NAME": "p"}, None]
@@ -104,7 +100,7 @@ def geojson(world: World) -> Reader:
     return _file(world, "GeoJSON", "a.geojson", mutate, lambda path: outlines(path, world.plan.groupings))
 
 
-def release(world: World) -> Reader:
+def release(world):
     """The folder, its files changed by bytes as a disk would, or by structure with the seals made to fit."""
     place = world.folder / "release"
     names = (PLAN, MEASUREMENTS, MANIFEST, EXTRACT)
@@ -112,7 +108,7 @@ def release(world: World) -> Reader:
     table, text = pq.read_table(place / MEASUREMENTS), tomllib.loads(sound[PLAN].decode())
     sealed = {name: json.loads(sound[name]) for name in (MANIFEST, EXTRACT)}
 
-    def mutate(rng: random.Random) -> tuple[str, bytes, bool]:
+    def mutate(rng):
         name = rng.choice(names)
         if rng.random() < 0.3:
             return name, mutators.bytes_of([sound[name]], rng), rng.random() < 0.5
@@ -128,7 +124,7 @@ def release(world: World) -> Reader:
         except (ValueError, RecursionError):
             return name, b"{}", False
 
-    def read(given: tuple[str, bytes, bool]) -> object:
+    def read(given):
         name, data, fitting = given
         for each in names:
             (place / each).write_bytes(sound[each])
@@ -142,7 +138,7 @@ def release(world: World) -> Reader:
     return Reader("release", mutate, read)
 
 
-def estimates(world: World) -> Reader:
+def estimates(world):
     """The estimates and their support, with a record that fits: what is left to the structure."""
     place = world.folder / "kept"
     place.mkdir()
@@ -151,13 +147,13 @@ def estimates(world: World) -> Reader:
     sound = {name: (place / name).read_bytes() for name in KEPT_ESTIMATES.files}
     tables = {name: pq.read_table(place / name) for name in KEPT_ESTIMATES.files}
 
-    def mutate(rng: random.Random) -> tuple[str, bytes]:
+    def mutate(rng):
         name = rng.choice(KEPT_ESTIMATES.files)
         if rng.random() < 0.3:
             return name, mutators.bytes_of([sound[name]], rng)
         return name, mutators.parquet_of([tables[name]], rng)
 
-    def read(given: tuple[str, bytes]) -> object:
+    def read(given):
         with recorded(own, KEPT_ESTIMATES):
             for name in KEPT_ESTIMATES.files:
                 (place / name).write_bytes(given[1] if name == given[0] else sound[name])
@@ -166,7 +162,7 @@ def estimates(world: World) -> Reader:
     return Reader("estimates", mutate, read)
 
 
-def _table_seeds(table: pa.Table) -> dict[str, list[bytes]]:
+def _table_seeds(table):
     stream, parquet = io.BytesIO(), io.BytesIO()
     pa.csv.write_csv(table, stream)
     pq.write_table(table, parquet)
@@ -174,10 +170,10 @@ def _table_seeds(table: pa.Table) -> dict[str, list[bytes]]:
     return {".csv": [csv], ".csv.gz": [gzip.compress(csv)], ".parquet": [parquet.getvalue()]}
 
 
-def _tables(world: World, name: str, table: pa.Table, read: Callable[[Path], object]) -> Reader:
+def _tables(world, name, table, read):
     seeds = _table_seeds(table)
 
-    def mutate(rng: random.Random) -> tuple[str, bytes]:
+    def mutate(rng):
         suffix = rng.choice(list(seeds))
         if suffix == ".parquet" and rng.random() < 0.7:
             return suffix, mutators.parquet_of([table], rng)
@@ -185,7 +181,7 @@ def _tables(world: World, name: str, table: pa.Table, read: Callable[[Path], obj
             return suffix, gzip.compress(mutators.bytes_of(seeds[".csv"], rng), 1)
         return suffix, mutators.bytes_of(seeds[suffix], rng)
 
-    def run(given: tuple[str, bytes]) -> object:
+    def run(given):
         path = world.folder / f"{name.replace(' ', '-')}{given[0]}"
         path.write_bytes(given[1])
         return read(path)
@@ -193,16 +189,16 @@ def _tables(world: World, name: str, table: pa.Table, read: Callable[[Path], obj
     return Reader(name, mutate, run)
 
 
-def groups(world: World) -> Reader:
-    def read(path: Path) -> object:
+def groups(world):
+    def read(path):
         found = Groups.of(path)
         return [found.level(found.names).labels(), SCHEMA.with_groups(path)]
 
     return _tables(world, "groups", pa.table(GROUPS), read)
 
 
-def public(world: World) -> Reader:
-    def read(path: Path) -> object:
+def public(world):
+    def read(path):
         Public.of(SCHEMA, PublicFiles.at([path]).source(), ["STATE", "PLACE"], weight="WEIGHT")
         Decoder.fit(SCHEMA, path, weight="WEIGHT")
         return outside(SCHEMA, path)
@@ -210,17 +206,17 @@ def public(world: World) -> Reader:
     return _tables(world, "public table", people(), read)
 
 
-def infer(world: World) -> Reader:
+def infer(world):
     rows = people().slice(0, 30)
     return _tables(world, "inferring", rows, lambda path: Schema.infer(path, groups=["STATE"]).fingerprint())
 
 
-def private_csv(world: World) -> Reader:
+def private_csv(world):
     """Whatever bytes come after the header, every line is a row, and every row is coded."""
     (seed,) = _table_seeds(people())[".csv"]
     path = world.folder / "private.csv"
 
-    def read(given: tuple[CsvFormat, bytes]) -> object:
+    def read(given):
         path.write_bytes(given[1])
         stream = file_stream([str(path)], given[0])
         batches = list(stream.read(stream.columns))
@@ -231,7 +227,7 @@ def private_csv(world: World) -> Reader:
         coded = [(SCHEMA[name], batch[name]) for batch in batches for name in batch if name in SCHEMA.coded]
         return [code_cells(column, cells, refuse=False) for column, cells in coded]
 
-    def mutate(rng: random.Random) -> tuple[CsvFormat, bytes]:
+    def mutate(rng):
         encoding, delimiter = rng.choice(["utf-8", "latin-1", "shift_jis"]), rng.choice(",,,;")
         return CsvFormat(encoding, delimiter), mutators.bytes_of([seed], rng)
 

@@ -1,13 +1,10 @@
 """Mutations of valid inputs: of bytes, of trees (TOML, JSON), of tables (parquet) and of texts made of tokens."""
 
-from __future__ import annotations
-
 import copy
 import datetime
 import io
 import json
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +19,7 @@ TEXTS = [b"\\ud800", b"\\u0000", b'""', b"", b"[[column]]\n", b'{"a": 1, "a": 2}
 TOKENS = [*DEEP, *NUMBERS, *LONG, *TEXTS]
 
 
-def bytes_of(seeds: Sequence[bytes], rng: random.Random) -> bytes:
+def bytes_of(seeds, rng):
     """A seed with a few bytes changed, moved, repeated or taken away, or two seeds joined."""
     data = bytearray(rng.choice(seeds))
     for _ in range(rng.choice([1, 1, 1, 2, 4, 16])):
@@ -36,7 +33,7 @@ def bytes_of(seeds: Sequence[bytes], rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def value(rng: random.Random) -> Any:
+def value(rng):
     """A value that a reader may not expect where it comes."""
     deep: Any = 1
     for _ in range(rng.choice([3, 30, 100])):
@@ -52,7 +49,7 @@ def value(rng: random.Random) -> Any:
     )
 
 
-def tree(found: Any, rng: random.Random) -> Any:
+def tree(found, rng):
     """A copy of a tree with some of its nodes exchanged, removed, doubled or wrapped."""
     root = {"root": copy.deepcopy(found)}
     for _ in range(rng.choice([1, 1, 1, 2, 3, 6])):
@@ -73,19 +70,19 @@ def tree(found: Any, rng: random.Random) -> Any:
     return root["root"]
 
 
-def _places(node: Any) -> Any:
+def _places(node):
     for key, child in node.items() if isinstance(node, dict) else enumerate(node):
         yield node, key
         if isinstance(child, (dict, list)):
             yield from _places(child)
 
 
-def json_of(trees: Sequence[Any], rng: random.Random) -> bytes:
+def json_of(trees, rng):
     """A mutated tree as JSON."""
     return json.dumps(tree(rng.choice(trees), rng), default=str).encode()
 
 
-def toml_of(trees: Sequence[Any], rng: random.Random) -> bytes:
+def toml_of(trees, rng):
     """A mutated tree as TOML, as far as TOML can say it."""
     while True:
         try:
@@ -94,7 +91,7 @@ def toml_of(trees: Sequence[Any], rng: random.Random) -> bytes:
             continue
 
 
-def parquet_of(tables: Sequence[pa.Table], rng: random.Random) -> bytes:
+def parquet_of(tables, rng):
     """A table with columns or its header changed, as a parquet file that is well-formed."""
     while True:
         table = rng.choice(tables)
@@ -108,7 +105,7 @@ def parquet_of(tables: Sequence[pa.Table], rng: random.Random) -> bytes:
             continue
 
 
-def _changed(table: pa.Table, rng: random.Random) -> pa.Table:
+def _changed(table, rng):
     place, rows = rng.randrange(max(table.num_columns, 1)), range(table.num_rows)
     name, column, names = table.column_names[place], table.column(place), list(table.column_names)
     kind = rng.choice([pa.string(), pa.float32(), pa.int8(), pa.int64(), pa.float64(), pa.binary(), pa.bool_()])
@@ -129,7 +126,7 @@ def _changed(table: pa.Table, rng: random.Random) -> pa.Table:
     return rng.choice(changes)()
 
 
-def _odd_column(rows: int, rng: random.Random) -> pa.Array:
+def _odd_column(rows, rng):
     large = rng.choice([2**62, -(2**62), 2**40])
     cells, kind = rng.choice(
         [
@@ -153,7 +150,7 @@ def _odd_column(rows: int, rng: random.Random) -> pa.Array:
     return pa.array([cells] * rows, kind)
 
 
-def text_of(tokens: Sequence[str], rng: random.Random, most: int = 12, seeds: Sequence[str] = ()) -> str:
+def text_of(tokens, rng, most=12, seeds=()):
     """Tokens one after the other, or a sound text with some of them in it, now and then with a foreign character."""
     found = [rng.choice(tokens) for _ in range(rng.randint(0, most))]
     if seeds and rng.random() < 0.7:

@@ -7,8 +7,6 @@
 Inputs that end otherwise are kept in build/fuzz, one for each place in the code, and the exit code is 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import multiprocessing
@@ -30,7 +28,7 @@ import msgspec
 
 from fuzz import file_readers as files
 from fuzz import text_readers as texts
-from fuzz.world import Reader, World
+from fuzz.world import World
 from prade.core.errors import PradeError
 from prade.core.files import replace_file
 
@@ -46,7 +44,7 @@ MEMORY = Path("/dev/shm")  # files there cost no time
 REFUSED = (PradeError, click.ClickException, msgspec.ValidationError)
 
 
-def one(reader: Reader, given: Any, slow: float = SLOW, large: int = LARGE) -> tuple[str, str]:
+def one(reader, given, slow=SLOW, large=LARGE):
     """Read one input: the kind of its end, and for a finding where it arose."""
     before, start = _most_memory(), time.monotonic()
     try:
@@ -65,11 +63,11 @@ def one(reader: Reader, given: Any, slow: float = SLOW, large: int = LARGE) -> t
     return kind, where
 
 
-def _most_memory() -> int:
+def _most_memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def work(names: list[str], seed: int, end: float, folder: Path) -> None:
+def work(names, seed, end, folder):
     """One process: slices of time for each reader in turn, and a count of how inputs end, kept after every slice."""
     warnings.simplefilter("ignore")
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -92,7 +90,7 @@ def work(names: list[str], seed: int, end: float, folder: Path) -> None:
                 temporary.write_bytes(pickle.dumps((counts, findings)))
 
 
-def main() -> int:
+def main():
     """The command: fuzz, print the table, keep what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
@@ -115,9 +113,7 @@ def main() -> int:
     return 1 if found else 0
 
 
-def fuzz(
-    names: list[str], seed: int, seconds: float, jobs: int, home: Path
-) -> tuple[Counter[tuple[str, str]], dict[tuple[str, str], Any]]:
+def fuzz(names, seed, seconds, jobs, home):
     """Processes that are watched: one that crashes or hangs is a finding, and another takes its place."""
     context, end = multiprocessing.get_context("spawn"), time.time() + seconds
     counts, findings = Counter[tuple[str, str]](), dict[tuple[str, str], Any]()
@@ -148,7 +144,7 @@ def fuzz(
     return counts, findings
 
 
-def print_table(names: list[str], counts: Counter[tuple[str, str]]) -> None:
+def print_table(names, counts):
     """How the inputs of each reader ended."""
     for name in names:
         ends = ", ".join(f"{kind} {number:,}" for (reader, kind), number in counts.most_common() if reader == name)

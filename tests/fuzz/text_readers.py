@@ -1,10 +1,6 @@
 """Readers of texts: queries, numbers, and the options of the command line."""
 
-from __future__ import annotations
-
 import os
-import random
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,7 +17,7 @@ class UnforeseenEnd(Exception):
     """The command line ended with words that it keeps for what should not happen."""
 
 
-def words(text: str) -> list[str]:
+def words(text):
     """The words of a text."""
     return text.split()
 
@@ -61,11 +57,11 @@ COMMANDS = [
 ]
 
 
-def query(world: World) -> Reader:
+def query(world):
     schema = Schema([BORN, *SCHEMA.columns])
     codes = {name: np.zeros(3, np.uint8) for name in schema.names}
 
-    def read(text: str) -> object:
+    def read(text):
         found = parse(text, schema)
         assert parse(found.text, schema) == found
         return found.mask(codes), possible(found.expression)
@@ -73,14 +69,14 @@ def query(world: World) -> Reader:
     return Reader("query", lambda rng: mutators.text_of(WORDS, rng, seeds=QUERIES), read)
 
 
-def numbers(world: World) -> Reader:
-    def mutate(rng: random.Random) -> Any:
+def numbers(world):
+    def mutate(rng):
         if rng.random() < 0.5:
             return mutators.text_of(DIGITS, rng, 6)
         trees = [Budget.approx(1, "1e-9").to_dict(), Budget.pure("1/3").to_dict(), Unit(7, person_id="ID").to_dict()]
         return mutators.tree(rng.choice(trees), rng)
 
-    def read(given: Any) -> object:
+    def read(given):
         if isinstance(given, str):
             budget = Budget.pure(exact(given, "epsilon"))
             return str(budget), budget.to_dict(), repr(budget)
@@ -91,7 +87,7 @@ def numbers(world: World) -> Reader:
     return Reader("numbers", mutate, read)
 
 
-def command_line(world: World) -> Reader:
+def command_line(world):
     """Options in any order with any values; an end in words for what was not foreseen is a finding."""
     from click.testing import CliRunner
 
@@ -99,14 +95,14 @@ def command_line(world: World) -> Reader:
     home = World(world.folder / "commands").folder  # of its own, for what the others leave is broken
     sound = {name: (home / name).read_bytes() for name in ("schema.toml", "public.parquet", "places.csv")}
 
-    def mutate(rng: random.Random) -> list[str]:
+    def mutate(rng):
         given = list(rng.choice(COMMANDS))
         for _ in range(rng.choice([1, 1, 2, 3, 5])):
             at = rng.randint(1, len(given))
             given[at : at + rng.choice([0, 1, 1])] = [rng.choice(OPTIONS)]
         return given
 
-    def read(given: list[str]) -> object:
+    def read(given):
         os.chdir(home)
         for name, data in sound.items():  # an input may have named one for the output
             (home / name).write_bytes(data)
@@ -115,6 +111,6 @@ def command_line(world: World) -> Reader:
             raise UnforeseenEnd(f"{done.exception!r} {done.output[-300:]}") from done.exception
         if done.exit_code:
             raise msgspec.ValidationError(done.output[:80])  # counted as refused
-        return None
+        return
 
     return Reader("command line", mutate, read)

@@ -1,11 +1,8 @@
 """What is valid: a release with its estimates, files of every kind, and what a reader is."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,14 +49,14 @@ LABELLED = Schema(
 )
 
 
-def people() -> pa.Table:
+def people():
     """A public table with columns of several kinds."""
     generator = np.random.default_rng(1)
     born = pa.array(generator.integers(0, 20_000, 120).astype(np.int32), pa.int32()).cast(pa.date32())
     return survey.people(1, [1, 3], 120).append_column("BORN", born).append_column("WEIGHT", [generator.random(120)])
 
 
-def plan() -> Plan:
+def plan():
     """A plan with every kind of part."""
     ones = Workload.all_marginals(SCHEMA, 1)
     old = Workload(SCHEMA, [Cells(["AGE"], [0, 0, 1, 1, 2], 2, ["young", "old"])])
@@ -72,7 +69,7 @@ def plan() -> Plan:
 class World:
     """A release with its estimates, and files of every kind, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder, self.plan = folder, plan()
         folder.mkdir(exist_ok=True)
         generator = np.random.default_rng(2)  # counts are invented

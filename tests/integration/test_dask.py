@@ -96,9 +96,6 @@ def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):
     assert pages[0].replace(str(made.path), "") == pages[1].replace(str(alone), "")
 
 
-# ---------------------------------------------------------------- clusters that cannot be used
-
-
 @pytest.mark.parametrize(
     ("where", "words"),
     [

@@ -1,16 +1,12 @@
 """A database that goes away while `measure` counts: nothing is spent, no word of it gets out, and a rerun finishes."""
 
-from __future__ import annotations
-
 import signal
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from prade import Budget, Ledger, Unit
+from prade import Budget, Unit
 from prade.core.errors import BudgetError, DataError
 from prade.measuring.run import measure
 from prade.planning.questions import Level
@@ -22,7 +18,7 @@ PLAN = plan_of(
 
 
 @pytest.fixture(scope="module")
-def slow_url(postgres_url: str) -> str:
+def slow_url(postgres_url):
     """Address of a view that takes its time over every row."""
     import psycopg
 
@@ -34,12 +30,12 @@ def slow_url(postgres_url: str) -> str:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path):
     return ledger_for(PLAN, tmp_path / "budget.ledger")
 
 
 @contextmanager
-def in_mid_query(url: str, act: Callable[[int], None]) -> Iterator[list[int]]:
+def in_mid_query(url, act):
     """As soon as somebody reads the view, do something to the backend that does it; whom it was done to."""
     import psycopg
 
@@ -47,7 +43,7 @@ def in_mid_query(url: str, act: Callable[[int], None]) -> Iterator[list[int]]:
     over = threading.Event()
     reading = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND wait_event = 'PgSleep'"
 
-    def watch() -> None:
+    def watch():
         with psycopg.connect(url, autocommit=True) as connection:
             while not over.wait(0.01):
                 if found := connection.execute(reading).fetchone():
@@ -64,7 +60,7 @@ def in_mid_query(url: str, act: Callable[[int], None]) -> Iterator[list[int]]:
         watcher.join()
 
 
-def end(url: str, backend: int) -> None:
+def end(url, backend):
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
@@ -72,11 +68,11 @@ def end(url: str, backend: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["AdminShutdown", "KeyboardInterrupt"])
-def test_a_run_that_is_broken_off_in_mid_query(slow_url: str, postgres_url: str, ledger: Ledger, kind: str) -> None:
+def test_a_run_that_is_broken_off_in_mid_query(slow_url, postgres_url, ledger, kind):
     """Nothing is released, the entry says no more than the kind of the error, and the next run goes on with it."""
     place, ended = ledger.path.with_name("release"), kind == "AdminShutdown"
 
-    def act(backend: int) -> None:
+    def act(backend):
         end(postgres_url, backend) if ended else signal.raise_signal(signal.SIGINT)
 
     with in_mid_query(postgres_url, act) as backends, pytest.raises((DataError, KeyboardInterrupt)) as caught:

@@ -3,12 +3,9 @@
 The same words, files and events in the ledger, also where a run breaks off, and where the engine fails on a cell.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,7 +19,7 @@ Kind = Callable[[pa.Table, Path], str]
 CELLS = ("hush", "zulu")
 
 
-def postgres_kind(url: str, kinds: str, *, broken: bool = False) -> Kind:
+def postgres_kind(url, kinds, *, broken=False):
     """Tables of these types; a broken one is a view that fails on a cell, in a message that quotes it."""
     import psycopg
 
@@ -30,7 +27,7 @@ def postgres_kind(url: str, kinds: str, *, broken: bool = False) -> Kind:
     own = [f'"{name}"' for name in NAMES]
     cast = ", ".join(['("SEX"::bigint) AS "AGE"', *own[1:]])
 
-    def postgres(table: pa.Table, folder: Path) -> str:
+    def postgres(table, folder):
         with psycopg.connect(url) as connection:
             connection.execute("DROP TABLE IF EXISTS observed CASCADE")
             connection.execute(f"CREATE TABLE observed ({', '.join(columns)})")
@@ -45,8 +42,8 @@ def postgres_kind(url: str, kinds: str, *, broken: bool = False) -> Kind:
     return postgres
 
 
-def duckdb_kind(*, broken: bool = False) -> Kind:
-    def file(table: pa.Table, folder: Path) -> str:
+def duckdb_kind(*, broken=False):
+    def file(table, folder):
         import duckdb as engine
 
         address = duckdb(table, folder)
@@ -59,8 +56,8 @@ def duckdb_kind(*, broken: bool = False) -> Kind:
     return file
 
 
-def spark_kind(spark: Any, *, broken: bool = False) -> Kind:
-    def saved(table: pa.Table, folder: Path) -> str:
+def spark_kind(spark, *, broken=False):
+    def saved(table, folder):
         spark.save("observed", table)
         if not broken:
             return str(spark.address("observed"))
@@ -72,14 +69,14 @@ def spark_kind(spark: Any, *, broken: bool = False) -> Kind:
     return saved
 
 
-def the_same(kind: Kind, folder: Path, names: tuple[str, ...] = ("thousands", "all missing", "wild")) -> None:
+def the_same(kind, folder, names=("thousands", "all missing", "wild")):
     runs = Runs(folder)
     nobody = succeeded(runs.measured(kind, EMPTY))
     for name in names:
         assert differences(runs.measured(kind, TABLES[name]), nobody) == [], name
 
 
-def breaks_off_alike(kind: Kind, folder: Path) -> None:
+def breaks_off_alike(kind, folder):
     """When rows have been counted, and when noise has been drawn: what is said, and what the ledger has."""
     runs = Runs(folder)
     for step in ("measure.counted", "measure.drawn"):
@@ -90,7 +87,7 @@ def breaks_off_alike(kind: Kind, folder: Path) -> None:
         assert differences(everybody, nobody) == [], step
 
 
-def fails_alike(kind: Kind, folder: Path) -> None:
+def fails_alike(kind, folder):
     """Its error quotes the cell; the run's may not, nor lead back to it, nor may the ledger have more than its kind."""
     runs = Runs(folder)
     found = [runs.measured(kind, typed([(3, cell, 20.0, "a", 1)] * len(cell))) for cell in CELLS]
@@ -100,55 +97,47 @@ def fails_alike(kind: Kind, folder: Path) -> None:
     assert not any(cell in str(each) for cell in CELLS for each in found)
 
 
-# ---------------------------------------------------------------------- PostgreSQL
-
 USUAL = "bigint text float8 text bigint"
 
 
 @pytest.mark.parametrize("kinds", [USUAL, "numeric varchar numeric text numeric", "text text text text text"])
-def test_any_two_tables_of_postgres(kinds: str, postgres_url: str, tmp_path: Path) -> None:
+def test_any_two_tables_of_postgres(kinds, postgres_url, tmp_path):
     the_same(postgres_kind(postgres_url, kinds), tmp_path)
 
 
-def test_runs_that_break_off_in_postgres(postgres_url: str, tmp_path: Path) -> None:
+def test_runs_that_break_off_in_postgres(postgres_url, tmp_path):
     breaks_off_alike(postgres_kind(postgres_url, USUAL), tmp_path)
 
 
-def test_cells_on_which_postgres_fails(postgres_url: str, tmp_path: Path) -> None:
+def test_cells_on_which_postgres_fails(postgres_url, tmp_path):
     fails_alike(postgres_kind(postgres_url, USUAL, broken=True), tmp_path)
 
 
-# ---------------------------------------------------------------------- DuckDB
-
-
-def test_any_two_tables_of_duckdb(tmp_path: Path) -> None:
+def test_any_two_tables_of_duckdb(tmp_path):
     the_same(duckdb_kind(), tmp_path, tuple(name for name in TABLES if name != "empty"))
 
 
-def test_runs_that_break_off_in_duckdb(tmp_path: Path) -> None:
+def test_runs_that_break_off_in_duckdb(tmp_path):
     breaks_off_alike(duckdb_kind(), tmp_path)
 
 
-def test_cells_on_which_duckdb_fails(tmp_path: Path) -> None:
+def test_cells_on_which_duckdb_fails(tmp_path):
     fails_alike(duckdb_kind(broken=True), tmp_path)
 
 
-# ---------------------------------------------------------------------- Spark
-
-
 @pytest.fixture
-def quiet_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def quiet_spark(spark, monkeypatch):
     monkeypatch.setattr(logging.getLogger("py4j"), "level", logging.INFO)  # it tells when garbage is collected
     return spark
 
 
-def test_any_two_tables_of_spark(quiet_spark: Any, tmp_path: Path) -> None:
+def test_any_two_tables_of_spark(quiet_spark, tmp_path):
     the_same(spark_kind(quiet_spark), tmp_path)
 
 
-def test_runs_that_break_off_in_spark(quiet_spark: Any, tmp_path: Path) -> None:
+def test_runs_that_break_off_in_spark(quiet_spark, tmp_path):
     breaks_off_alike(spark_kind(quiet_spark), tmp_path)
 
 
-def test_cells_on_which_spark_fails(quiet_spark: Any, tmp_path: Path) -> None:
+def test_cells_on_which_spark_fails(quiet_spark, tmp_path):
     fails_alike(spark_kind(quiet_spark, broken=True), tmp_path)

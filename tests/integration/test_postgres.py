@@ -87,9 +87,6 @@ def test_a_table_that_changes_its_type_meanwhile_is_a_plain_error(postgres_url, 
                 count(source, Schema([column]), [Marginal.of(Schema([column]), ["x"])])
 
 
-# ---------------------------------------------------------------------- what PostgreSQL has and others have not
-
-
 @pytest.mark.parametrize("made", ["text COLLATE anycase", "citext", "varchar(9) COLLATE anycase", "char(9)"])
 def test_a_row_counts_once_whatever_the_collation_takes_for_equal(postgres_url, database, made):
     """Where texts are equal that are not the same, and on which PostgreSQL's regular expressions fail."""

@@ -1,7 +1,5 @@
 """The same counts from Spark and from memory; Spark says nothing about rows, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import datetime
 import logging
 import os
@@ -10,7 +8,6 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -27,7 +24,6 @@ from worlds.plans import ledger_for
 from worlds.private_tables import LEDGER, PLAN, TABLES, counts_of
 from worlds.secret_rows import HONEST, HUGE
 from worlds.secret_rows import SECRETS as SECRET_ROWS
-from worlds.spark_session import Spark
 
 SECRET = "hush-4711"
 ROWS = TABLES["thousands"]
@@ -36,16 +32,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 
 
 @pytest.fixture(scope="module")
-def people(spark: Spark) -> str:
+def people(spark):
     """Address of the table `people`."""
     spark.save("people", ROWS)
     return spark.address("people")
 
 
-# ---------------------------------------------------------------------- counts
-
-
-def test_the_same_counts_as_from_memory(spark: Spark, people: str) -> None:
+def test_the_same_counts_as_from_memory(spark, people):
     """Also where several partitions have rows of one cell, and through this process, as `check` reads them."""
     expected = counts_of(ROWS)
     spark.session.table("default.people").repartition(3).createOrReplaceTempView("scattered")
@@ -56,17 +49,17 @@ def test_the_same_counts_as_from_memory(spark: Spark, people: str) -> None:
 
 
 @pytest.mark.parametrize("unit", [Unit(1, "ID"), Unit(4, "ID", per_group=1)])
-def test_a_person_is_bounded(people: str, unit: Unit) -> None:
+def test_a_person_is_bounded(people, unit):
     assert [np.sum(each) for each in counts_of(people, unit)] == [np.sum(each) for each in counts_of(ROWS, unit)]
 
 
-def test_which_rows_of_a_person_count_is_the_same_elsewhere(people: str) -> None:
+def test_which_rows_of_a_person_count_is_the_same_elsewhere(people):
     """The tickets follow from the same ids, contents and secret, wherever they are computed."""
     with patch("prade.measuring.tally.secrets.token_hex", lambda size: "00" * size):
         assert counts_of(people, Unit(2, "ID")) == counts_of(ROWS, Unit(2, "ID"))
 
 
-def test_workers_without_prade_are_refused(people: str) -> None:
+def test_workers_without_prade_are_refused(people):
     with (
         patch.object(spark_rows, "version", lambda name: "9.9"),
         pytest.raises(DataError, match=r"Spark's workers do not have prade 9\.9.*No row was read"),
@@ -74,7 +67,7 @@ def test_workers_without_prade_are_refused(people: str) -> None:
         open_source(people)
 
 
-def test_a_char_counts_without_the_spaces_that_fill_it_up(spark: Spark) -> None:
+def test_a_char_counts_without_the_spaces_that_fill_it_up(spark):
     spark.session.sql("DROP TABLE IF EXISTS default.padded")
     spark.session.sql("CREATE TABLE default.padded (x CHAR(5)) USING parquet")
     spark.session.sql("INSERT INTO default.padded VALUES ('ab'), ('abcde'), (NULL)")
@@ -82,10 +75,7 @@ def test_a_char_counts_without_the_spaces_that_fill_it_up(spark: Spark) -> None:
     assert counted(spark.address("padded"), column).tolist() == [[1, 1, 1]]
 
 
-# ---------------------------------------------------------------------- no cell decides
-
-
-def test_ancient_dates_of_files_by_other_writers_fail_no_run(spark: Spark) -> None:
+def test_ancient_dates_of_files_by_other_writers_fail_no_run(spark):
     """Spark before version 4, and one that is told so, refuses a date before 1582 in a file of an unknown writer."""
     date, moment = datetime.date, datetime.datetime
     rows = pa.table(
@@ -100,16 +90,13 @@ def test_ancient_dates_of_files_by_other_writers_fail_no_run(spark: Spark) -> No
         assert counted(spark.address("ancient"), column).tolist() == [[1, 1]]
 
 
-# ---------------------------------------------------------------------- silence
-
-
-def broken(spark: Spark) -> None:
+def broken(spark):
     spark.save("raw", pa.table({"AGE": ["1", SECRET], "ID": [1, 2]}))
     spark.session.conf.set("spark.sql.ansi.enabled", "true")
     spark.session.sql("CREATE OR REPLACE VIEW broken AS SELECT CAST(AGE AS INT) AS AGE, ID FROM raw")
 
 
-def test_a_spark_that_fails_on_a_row_does_not_quote_it(spark: Spark, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_spark_that_fails_on_a_row_does_not_quote_it(spark, caplog):
     broken(spark)
     caplog.set_level(logging.DEBUG)
     with pytest.raises(DataError, match="its own message") as error:
@@ -122,7 +109,7 @@ def test_a_spark_that_fails_on_a_row_does_not_quote_it(spark: Spark, caplog: pyt
     assert "heard again" in caplog.text
 
 
-def test_the_session_is_as_it_was(spark: Spark, people: str) -> None:
+def test_the_session_is_as_it_was(spark, people):
     """Its settings and its loggers' levels, after success and after failure, and as they should be in between."""
     session = spark.session
     broken(spark)
@@ -133,7 +120,7 @@ def test_the_session_is_as_it_was(spark: Spark, people: str) -> None:
 
     batches = spark_rows._batches
 
-    def watched(names: Any, given: Any) -> Any:  # is asked for each batch
+    def watched(names, given):  # is asked for each batch
         seen.append((session.conf.get("spark.sql.ansi.enabled"), str(log4j.LogManager.getRootLogger().getLevel())))
         return batches(names, given)
 
@@ -182,7 +169,7 @@ session.stop()
 """
 
 
-def test_secrets_are_in_nothing_that_is_said_or_written(spark_settings: Path, tmp_path: Path) -> None:
+def test_secrets_are_in_nothing_that_is_said_or_written(spark_settings, tmp_path):
     """Nor in what Spark's own Java machine says, or leaves in its folders, in a session that the caller made."""
     (tmp_path / "temporary").mkdir()
     columns = zip(*HONEST, *SECRET_ROWS, strict=True)
@@ -209,15 +196,12 @@ def test_secrets_are_in_nothing_that_is_said_or_written(spark_settings: Path, tm
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-# ---------------------------------------------------------------------- addresses
-
-
-def test_what_is_not_there_is_said(spark: Spark) -> None:
+def test_what_is_not_there_is_said(spark):
     with pytest.raises(DataError, match=r"no table 'defaults\.people' in Spark"):
         open_source("spark://session/defaults.people")
 
 
-def test_a_server_that_is_not_there_is_given_up_soon() -> None:
+def test_a_server_that_is_not_there_is_given_up_soon():
     began = time.monotonic()
     with pytest.raises(DataError, match=r"connecting to the sc table 'default\.people' failed: ") as caught:
         open_source("sc://127.0.0.1:1/default.people?token=hush-hush")
@@ -225,7 +209,7 @@ def test_a_server_that_is_not_there_is_given_up_soon() -> None:
     assert "hush" not in str(caught.value)
 
 
-def test_the_command_line_through_spark_connect(spark: Spark, tmp_path: Path) -> None:
+def test_the_command_line_through_spark_connect(spark, tmp_path):
     """A process of its own, without a Java machine, and the promise on its lips."""
     spark.save("measured", TABLES["thousands"])
     PLAN.save(tmp_path / "plan.toml")
@@ -241,10 +225,7 @@ def test_the_command_line_through_spark_connect(spark: Spark, tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == [LEDGER, "plan.toml", "release"]
 
 
-# ---------------------------------------------------------------------- faults
-
-
-def test_a_java_machine_that_dies_leaves_a_trace(spark_settings: Path, tmp_path: Path) -> None:
+def test_a_java_machine_that_dies_leaves_a_trace(spark_settings, tmp_path):
     """Workers that die again and again, then the driver: what the driver's process finds and says is in the script."""
     script = Path(__file__).parents[1] / "worlds" / "spark_faults.py"
     done = subprocess.run(

@@ -5,7 +5,6 @@ That the demonstration makes it, too, is in `cli/test_demo.py`.
 
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -40,7 +39,7 @@ def world(tmp_path):
     return tmp_path, data.max_rows
 
 
-def options(folder: Path, rows: int) -> list[object]:
+def options(folder, rows):
     return [
         *("--schema", folder / "schema.toml", "--public", folder / "public.csv", "--groups", folder / "places.csv"),
         *("--levels", ",".join(BY), "--epsilon", "4", "--max-rows-per-person", rows, "--person-id", "PERSON"),
@@ -48,7 +47,7 @@ def options(folder: Path, rows: int) -> list[object]:
     ]
 
 
-def entered(folder: Path, rows: int) -> Path:
+def entered(folder, rows):
     path = folder / "ledger"
     Ledger(path).open_dataset("census", Unit(rows, person_id="PERSON"), cap=prade.Budget.pure(100))
     return path

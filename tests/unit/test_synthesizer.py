@@ -63,7 +63,7 @@ PUBLIC = frame()
 PRIVATE = frame(rows=900, seed=1, states=(1, 2))
 
 
-def synthesizer(place: Path, **changes) -> Synthesizer:
+def synthesizer(place, **changes):
     given = {
         "schema": SCHEMA,
         "epsilon": 5,
@@ -78,19 +78,16 @@ def synthesizer(place: Path, **changes) -> Synthesizer:
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory) -> Synthesizer:
+def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return synthesizer(folder, dataset="people", ledger=folder / "ledger").fit(PRIVATE)
 
 
-def refit(found: Synthesizer, data=PRIVATE) -> Synthesizer:
+def refit(found, data=PRIVATE):
     with pytest.warns(UserWarning, match="was used: nothing was spent, and the private table given now was not read"):
         return found.fit(data)
-
-
-# ---------------------------------------------------------------- the same as step by step
 
 
 def test_answers_are_those_of_the_release(fitted):
@@ -110,9 +107,6 @@ def test_everybody_may_be_one_group(tmp_path):
     assert list(rows.columns) == ["AGE", "SEX", "HOURS", "SINCE"]
     assert {"estimating", "sampling"} <= set(told)
     assert refit(Synthesizer.load(found.folder, PUBLIC)).sample(20, seed=1).equals(rows)
-
-
-# ---------------------------------------------------------------- types
 
 
 def test_pandas_types_come_back(fitted):
@@ -140,9 +134,6 @@ def test_a_person_id_says_nothing(tmp_path):
     assert rows["ID"].tolist() == list(range(1, 13))
 
 
-# ---------------------------------------------------------------- how many rows, of whom
-
-
 @pytest.mark.parametrize("number", [1, 1001])
 def test_the_number_of_rows_is_exact_and_in_proportion(fitted, number):
     rows = fitted.sample(number, seed=1)
@@ -166,9 +157,6 @@ def test_the_number_of_rows_is_exact_and_in_proportion(fitted, number):
 def test_rows_that_cannot_be_drawn_are_refused(fitted, given, message):
     with pytest.raises(PradeError, match=message):
         fitted.sample(**given)
-
-
-# ---------------------------------------------------------------- paid once
 
 
 def test_fit_spends_once(tmp_path, custodian):
@@ -217,9 +205,6 @@ def test_other_parameters_need_another_folder(fitted, change, named):
     ):
         changed.fit(PRIVATE)
     assert not hasattr(changed, "plan_")
-
-
-# ---------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize("use", ["sample", "answer", "marginal", "report"])
@@ -276,9 +261,6 @@ def test_an_estimate_that_fails_is_made_by_the_next_fit_for_nothing(tmp_path, cu
     with pytest.raises(NotFittedError):
         found.sample()
     assert len(refit(found).sample(10)) == 10
-
-
-# ---------------------------------------------------------------- parameters, folder, pickle
 
 
 def test_a_schema_is_proposed_from_the_public_table_only(tmp_path):
@@ -378,9 +360,6 @@ def test_a_public_table_that_changes_after_planning_is_read_again(tmp_path, cust
     dates = set(table["SINCE"])
     assert len(dates) == 3
     assert set(found.sample(30, seed=1)["SINCE"]) <= dates
-
-
-# ---------------------------------------------------------------- tables, parameters, display
 
 
 @pytest.mark.parametrize("like", ["pandas", "polars", "pyarrow"])

@@ -5,8 +5,6 @@ alike, one for each schema by which they are coded at once. Counted by world, th
 that what one row changes for the others is seen to the last unit.
 """
 
-from __future__ import annotations
-
 import datetime
 import random
 import re
@@ -25,8 +23,6 @@ DAY = datetime.date
 WORLDS = 32  # rows of a table
 EVERY = tuple(range(WORLDS))
 SUBSETS = [EVERY, (), EVERY[::2], EVERY[1::2]]  # of the rows; for each there is a table
-
-# ---------------------------------------------------------------------- cells, as texts that an engine may cast
 
 NUMBERS = [
     *("100000000000000001", "100000000000000002", "0", "1", "-1", "2", "37.5", "127", "-128", "255", "32767"),

@@ -9,8 +9,6 @@
 Rehearsals get no effort, so they rehearse one plan. All else is run as it is written.
 """
 
-from __future__ import annotations
-
 import doctest
 import os
 import re

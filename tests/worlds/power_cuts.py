@@ -11,8 +11,6 @@ SQLite is trusted to have a transaction on the disk after a commit with ``synchr
 With any weaker setting it is lost here.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import stat

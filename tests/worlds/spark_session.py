@@ -3,8 +3,6 @@
 It also serves Spark Connect on loopback, so that other processes reach the same tables without a Java machine.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

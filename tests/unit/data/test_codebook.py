@@ -134,9 +134,6 @@ def test_other_encodings_and_delimiters_are_declared(tmp_path):
         labelled(SCHEMA, tmp_path / "none.csv")
 
 
-# ---------------------------------------------------------------- the command
-
-
 LABEL = "schema", "label", "--codebook", "codebook.csv"
 FEW = Schema([Column("PLACE", "group"), *SCHEMA.select(["SEX", "AGEP"])])
 

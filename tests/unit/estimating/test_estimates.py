@@ -78,9 +78,6 @@ def estimates():
     return Estimates.of(RELEASE, PUBLIC, OTHER)
 
 
-# ---------------------------------------------------------------- distributions
-
-
 @pytest.mark.parametrize("levels", LEVELS)
 @pytest.mark.parametrize("settings", [Settings(), OTHER, Settings(own=1.0), Settings(own=0.0, smooth=False), *PAPERS])
 def test_weights_are_those_that_were_estimated(levels, settings):
@@ -108,9 +105,6 @@ def test_answers_that_cannot_be_used_leave_the_prior():
     assert found.levels[0].status == ("hopeless",)
     np.testing.assert_allclose(found.weights(0, 0), 1 / 3)
     np.testing.assert_allclose(Estimates.of(release, public, Settings(unseen=False)).weights(0, 0), 1 / 3)
-
-
-# ---------------------------------------------------------------- questions
 
 
 def brute(estimates, by, value):
@@ -149,18 +143,12 @@ def test_marginals_are_those_of_the_joints(estimates, by, columns):
         assert row["share"] == pytest.approx(counts[key][cell] / rows[key], rel=1e-7)
 
 
-# ---------------------------------------------------------------- how sure
-
-
 def test_by_a_column_that_does_not_follow_is_refused():
     found = Estimates.of(released(survey("states")), PUBLIC)
     with pytest.raises(DataError, match=r"'PLACE' is not a column of the release's levels \(STATE\)"):
         found.answer("SEX == 1", by="PLACE")
     with pytest.raises(DataError, match="no column 'PLACES'"):
         found.answer("SEX == 1", by="PLACES")
-
-
-# ---------------------------------------------------------------- the file
 
 
 @pytest.mark.parametrize(("levels", "settings"), list(product(["three", "one"], [Settings(), OTHER, *PAPERS])))
@@ -243,9 +231,6 @@ def test_other_headers_are_refused(kept, old, new, message):
     rewritten(kept, table, {"prade": table.schema.metadata[b"prade"].replace(old, new)})
     with pytest.raises(DataError, match=message):
         Estimates.load(kept, RELEASE, PUBLIC)
-
-
-# ---------------------------------------------------------------- a release's own
 
 
 def test_a_release_s_folder_keeps_the_estimates_that_were_made_last(tmp_path):

@@ -62,9 +62,6 @@ def by_key(table, by):
     return {tuple(row[name] for name in by): row for row in table.to_pylist()}
 
 
-# ---------------------------------------------------------------- columns of the groups
-
-
 @pytest.mark.parametrize("by", [(), ("STATE",), ("STATE", "PLACE"), ("PLACE", "STATE"), ("PLACE",)])
 @pytest.mark.parametrize(
     "text",
@@ -110,9 +107,6 @@ def test_a_sum_over_chosen_groups_has_their_error(estimates):
     some = by_key(estimates.answer("PLACE == 'p' and AGE >= 65", by=["STATE", "PLACE"]), ["STATE", "PLACE"])
     assert some[1, "p"]["high"] == pytest.approx(places[1, "p"]["high"])
     assert (some[1, "q"]["count"], some[1, "q"]["sd"]) == (0, 0)
-
-
-# ---------------------------------------------------------------- numbers
 
 
 @pytest.mark.parametrize("by", [(), ("STATE",), ("STATE", "PLACE")])
@@ -199,9 +193,6 @@ def test_a_number_inside_a_bin_gets_the_answers_at_the_edges(estimates):
         assert f"{text}: {count:,.0f} rows in all" in said
 
 
-# ---------------------------------------------------------------- what an interval rests on
-
-
 @pytest.mark.parametrize(
     ("text", "by", "expected"),
     [
@@ -220,9 +211,6 @@ def test_a_number_inside_a_bin_gets_the_answers_at_the_edges(estimates):
 )
 def test_the_basis_of_an_answer(estimates, text, by, expected):
     assert set(estimates.answer(text, by=by)["basis"].to_pylist()) == {expected}
-
-
-# ---------------------------------------------------------------- kept weights
 
 
 @pytest.fixture

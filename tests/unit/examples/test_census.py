@@ -1,7 +1,5 @@
 """The invented tables: reproducible, fitting their schema, drifting, and nothing absurd in them."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest
@@ -16,16 +14,13 @@ both_sides = pytest.mark.parametrize("side", ["public", "private"])
 
 
 @cache
-def census(relation: str = "other states", persons: int = 12_000, seed: int = 5):
+def census(relation="other states", persons=12_000, seed=5):
     return census_like(persons=persons, relation=relation, seed=seed)
 
 
 @cache
-def frame(side: str, relation: str = "other states"):
+def frame(side, relation="other states"):
     return getattr(census(relation), side).to_pandas()
-
-
-# ---------------------------------------------------------------- the tables as such
 
 
 def test_same_seed_same_tables_other_seed_other_tables():
@@ -90,9 +85,6 @@ def test_people_are_seen_several_times_but_never_more_than_stated(side):
     assert ((rows.YEAR - rows.AGE).groupby(rows.PERSON).nunique() == 1).all()
 
 
-# ---------------------------------------------------------------- structure
-
-
 @both_sides
 def test_structural_zeros(side):
     rows = frame(side)
@@ -104,9 +96,6 @@ def test_structural_zeros(side):
         "rent without renting": (rows.TENURE != "rented") & rows.RENT.notna(),
     }
     assert {name: int(found.sum()) for name, found in impossible.items() if found.any()} == {}
-
-
-# ---------------------------------------------------------------- places and drift
 
 
 @both_relations
@@ -123,9 +112,6 @@ def test_drift_has_the_declared_directions(relation):
     if relation == "earlier years":  # the same places, so nothing but the drift moves these
         assert private.AGE.mean() > public.AGE.mean() + 1
         assert private.WAGE[private.WAGE > 0].median() > 1.2 * public.WAGE[public.WAGE > 0].median()
-
-
-# ---------------------------------------------------------------- arguments
 
 
 def test_sizes_follow_the_arguments_and_wrong_ones_are_named():

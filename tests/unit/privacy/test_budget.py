@@ -1,7 +1,5 @@
 """Units of privacy and budgets: what they accept, what they say, and known numbers."""
 
-from __future__ import annotations
-
 import json
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
