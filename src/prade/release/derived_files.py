@@ -159,10 +159,13 @@ class FinishedBatches:
         """
         with _locked(folder) as mine:
             with disk_trouble_reported(mine):
-                if not _is_of(mine, key):
+                job, known = {"format": JOB_FORMAT, "key": key}, None
+                with suppress(DataError):
+                    known = read_sealed(mine / JOB)
+                if known != job:
                     _empty(mine)
                     with replace_file(mine / JOB) as temporary:
-                        temporary.write_text(sealed_text({"format": JOB_FORMAT, "key": key}), encoding="utf-8")
+                        temporary.write_text(sealed_text(job), encoding="utf-8")
                 for left in mine.glob(".*"):  # half-written by a run that was killed
                     left.unlink(missing_ok=True)
             yield cls(mine)
@@ -208,14 +211,6 @@ def disk_trouble_reported(folder: Path) -> Iterator[None]:
             f"{folder} cannot be written ({error.strerror or error}): make room there, or have its permissions "
             "changed, then run the same command again; what is finished is kept"
         ) from error
-
-
-def _is_of(folder: Path, key: str) -> bool:
-    """Whether the folder has batches of this key, in a format that this version writes."""
-    with suppress(DataError):
-        content = read_sealed(folder / JOB)
-        return structured(content, Versioned).format == JOB_FORMAT and content.get("key") == key
-    return False
 
 
 def _empty(folder: Path) -> None:
