@@ -76,11 +76,6 @@ def take(page, box, value):
     ready(page)
 
 
-def named(column):
-    """A column as readers see it."""
-    return f"{column['title']} ({column['name']})"
-
-
 def column_number(page, name):
     return next(number for number, each in enumerate(data(page)["columns"]) if each["name"] == name)
 
@@ -117,7 +112,7 @@ def test_the_page_opens_with_what_a_steward_asks(page):
     assert page.run("document.querySelectorAll('#budget-table tbody tr').length") == asks
 
     worst = sorted(found["columns"], key=lambda column: -column["error"])
-    assert names(page, "#columns-table") == [named(column) for column in worst]
+    assert names(page, "#columns-table") == [f"{column['title']} ({column['name']})" for column in worst]
     assert numbers(page, "#columns-table", 3) == [round(column["error"], 3) for column in worst]
     assert page.texts("#columns-table tbody tr:first-child td:nth-child(4)") == [f"± {round(worst[0]['width'] / 2)}"]
     order = sorted(range(8), key=lambda g: -view["error"][g])

@@ -52,10 +52,6 @@ def _toml(texts):
     return _mixed([text.encode() for text in texts], lambda rng: mutators.toml_of(trees, rng))
 
 
-def _json(trees):
-    return _mixed([json.dumps(each).encode() for each in trees], lambda rng: mutators.json_of(trees, rng))
-
-
 def _schema(path):
     schema = Schema.load(path)
     texts = [[*column.cell_texts(), *column.display_texts()] for column in schema if not column.groups]
@@ -96,7 +92,8 @@ def geojson(world):
         {"type": "Feature", "properties": each, "geometry": {"type": kind, "coordinates": places}}
         for each, (kind, places) in zip(about, shapes.items(), strict=True)
     ]
-    mutate = _json([{"type": "FeatureCollection", "features": features}])
+    shapes = [{"type": "FeatureCollection", "features": features}]
+    mutate = _mixed([json.dumps(each).encode() for each in shapes], lambda rng: mutators.json_of(shapes, rng))
     return _file(world, "GeoJSON", "a.geojson", mutate, lambda path: outlines(path, world.plan.groupings))
 
 

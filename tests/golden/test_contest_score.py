@@ -1,10 +1,10 @@
-"""The contest's score on tables small enough to score by hand, its draw of pairs and its bins."""
+"""The contest's score on tables small enough to score by hand, and its bins."""
 
 import numpy as np
 import pytest
 
 from prade import Column, Schema
-from prade.scoring.score import chosen_pairs, score
+from prade.scoring.score import score
 from worlds.contest import contest_schema
 
 SCHEMA = Schema(
@@ -15,14 +15,6 @@ SCHEMA = Schema(
     ]
 )
 TOWNS = {"TOWN": ["a", "b", "c", "d", "e", "f"]}
-
-# The 33 columns of the contest's table that are no group columns, in the order of its parameters file.
-CONTEST_NAMES = (
-    "HHWT GQ PERWT SEX AGE MARST RACE HISPAN CITIZEN SPEAKENG HCOVANY HCOVPRIV HINSEMP HINSCAID HINSCARE EDUC "
-    "EMPSTAT EMPSTATD LABFORCE WRKLSTWK ABSENT LOOKING AVAILBLE WRKRECAL WORKEDYR INCTOT INCWAGE INCWELFR "
-    "INCINVST INCEARN POVERTY DEPARTS ARRIVES"
-)
-CONTEST_COLUMNS = CONTEST_NAMES.split()
 
 
 def table(*blocks):
@@ -77,18 +69,6 @@ def test_totals_by_hand(worked):
     assert worked.nist == pytest.approx(17000 / 60, abs=1e-12)
     # before the penalty for bias: (1 + 0 + 0 + 2 + 2) / 5 twice, (3/2 + 0 + 0 + 2 + 2) / 5
     assert worked.pairs.tolist() == [1.0, 1.0, 1.1]
-
-
-def test_the_contests_own_draw():
-    # What numpy's RandomState(123456) draws from the sorted names, two at a time without replacement.
-    drawn = chosen_pairs(CONTEST_COLUMNS)
-    assert len(drawn) == 50
-    assert drawn[:3] == (("WRKRECAL", "INCWELFR"), ("MARST", "EDUC"), ("INCWAGE", "HINSCAID"))
-    generator = np.random.RandomState(123456)
-    names = np.array(sorted(CONTEST_COLUMNS))
-    assert [list(pair) for pair in drawn] == [
-        generator.choice(names, size=2, replace=False).tolist() for _ in range(len(drawn))
-    ]
 
 
 @pytest.mark.parametrize(

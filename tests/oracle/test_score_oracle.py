@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from prade.data.public.joint import encode
-from prade.examples import census_like
 from prade.scoring.score import score
 from worlds.contest import EDGES, contest_schema
 
@@ -74,18 +72,3 @@ def test_the_contests_schema_and_draw(bias):
     assert found.mean == pytest.approx(slow_score(*binned, ["PUMA", "YEAR"], pairs, bias), abs=1e-12)
     assert {"missing", "extra", ""} <= set(found.why)
     assert ("bias" in found.why) == (bias == 20)
-
-
-def test_missing_values_by_place():
-    data = census_like(persons=600, places_per_state=3, seed=5)
-    half = np.arange(data.private.num_rows) % 2 == 0
-    truth, synthetic = data.private.filter(half), data.private.filter(~half)
-    found = score(truth, synthetic, data.schema, ["STATE", "PLACE"], pairs="all")
-    coded = []
-    for table in (truth, synthetic):
-        frame = pd.DataFrame(encode(data.schema, table).codes)
-        for name in ("STATE", "PLACE"):
-            frame[name] = table[name].to_pylist()
-        coded.append(frame)
-    assert found.mean == pytest.approx(slow_score(*coded, ["STATE", "PLACE"], found.pair_names), abs=1e-12)
-    assert all(data.schema[name].missing for name in ("EDUC", "RENT"))

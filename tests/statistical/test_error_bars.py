@@ -64,10 +64,6 @@ def held(found, truth, deviations=1.96):
     return int(np.sum(np.abs(found["share"].to_numpy() - truth / ROWS) <= deviations * found["sd"].to_numpy()))
 
 
-def true_counts(inside):
-    return inside.reshape(PLACES, ROWS).sum(axis=1)
-
-
 QUERIES = {
     "measured": ("A == 1", lambda c: c["A"] == 1),
     "sum of measured": ("A >= 2", lambda c: c["A"] >= 2),
@@ -87,7 +83,9 @@ def worlds(request):
 
 def coverage(worlds, kind, deviations=1.96):
     query, inside = QUERIES[kind]
-    answers = [(found.answer(query, by="PLACE"), true_counts(inside(codes))) for found, codes in worlds]
+    answers = [
+        (found.answer(query, by="PLACE"), inside(codes).reshape(PLACES, ROWS).sum(axis=1)) for found, codes in worlds
+    ]
     return sum(held(found, truth, deviations) for found, truth in answers)
 
 

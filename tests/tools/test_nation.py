@@ -1,12 +1,15 @@
-"""The benchmark of an invented nation: what a command uses is measured, and what grows is told by its exponents."""
+"""Benchmarks: all can be imported; that of an invented nation measures what commands use, and tells what grows."""
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from costs_on_paper import Size, exponents, on_paper
 from used import measured
 
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 TWO_PROCESSES = """
 import subprocess, sys, time
 held = bytearray(b"x" * 100 * 2**20)
@@ -48,3 +51,10 @@ def test_exponents_are_found_and_carry_to_other_sizes():
     assert found == pytest.approx({"groups": 1.0, "rows": 0.8, "parts": 1.4})
     nation = Size(240_000, 3_400_000, 36)
     assert on_paper(used_by(base), 2.0, found, base, nation) == pytest.approx(used_by(nation))
+
+
+def test_every_benchmark_can_be_imported():
+    names = sorted(path.stem for path in BENCHMARKS.glob("*.py"))
+    assert "one_model" in names
+    done = subprocess.run([sys.executable, "-c", f"import {', '.join(names)}"], cwd=BENCHMARKS, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()

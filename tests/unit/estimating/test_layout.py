@@ -60,24 +60,6 @@ def test_distinct_rows_are_exact(seed):
     assert [kinds[k] for k in kind] == rows
 
 
-@pytest.mark.parametrize("parts", [1, 4, 11])
-def test_any_number_of_bundles_is_passed_over(parts):
-    """Bundles are taken four at a time, and then those that are left one by one; rows beyond a tile, too."""
-    generator = np.random.default_rng(parts)
-    schema = Schema.from_mbi({f"c{k}": 3 for k in range(parts)})
-    codes = {name: generator.integers(0, 3, 1500).astype(np.uint8) for name in schema.coded}
-    prior = Prior(schema, codes, generator.dirichlet(np.ones(1500)))
-    workload = Workload.marginals(schema, schema.coded)
-    layout = Layout(prior, workload, collapse=False, largest_bundle=1)
-    assert len(layout.bundles) == parts
-    multipliers = generator.normal(size=layout.n_cells)
-    q, log_z, _ = tilted_by_hand(dense(prior, workload.parts), prior.weights, multipliers)
-    tilted = layout.evaluate(multipliers)
-    assert tilted.masses == pytest.approx(dense(prior, workload.parts) @ q, rel=1e-9)
-    assert tilted.log_z == pytest.approx(log_z, rel=1e-12)
-    assert layout.weights(multipliers) == pytest.approx(q, rel=1e-9)
-
-
 @settings(max_examples=40)
 @given(seeds, st.sampled_from([0.0, 1.0, 30.0, 300.0]), st.booleans(), st.sampled_from([1, 5, LARGEST_BUNDLE]))
 def test_evaluation_agrees_with_dense_numpy(seed, size, collapse, largest):

@@ -20,10 +20,6 @@ def world(generator, groups=40, rows=60, sizes=(4, 3)):
     return [one, other], list(sizes), group
 
 
-def indicators(cells, sizes):
-    return np.concatenate([np.eye(size + 1)[cell][:, :size] for cell, size in zip(cells, sizes, strict=True)], axis=1)
-
-
 def variation_of(cells, sizes, group, groups, weights=None):
     weights = np.ones(len(group)) if weights is None else weights
     return VariationOfCells(cells, sizes, group, groups, weights).variation
@@ -35,7 +31,8 @@ def test_weighted_rows_by_hand():
     cells, sizes, group = world(generator, groups=2, rows=30)
     weights = generator.uniform(0.1, 3.0, len(group))
     found = variation_of(cells, sizes, group, 2, weights)
-    e, summed, number = indicators(cells, sizes), 0.0, 0.0
+    e = np.concatenate([np.eye(size + 1)[cell][:, :size] for cell, size in zip(cells, sizes, strict=True)], axis=1)
+    summed, number = 0.0, 0.0
     for g in range(2):
         w = weights[group == g]
         away = e[group == g] - w @ e[group == g] / w.sum()

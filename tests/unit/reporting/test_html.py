@@ -33,17 +33,14 @@ def template(monkeypatch):
     return given
 
 
-def hash_of(text):
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def test_the_policy_lists_each_script_and_style_and_nothing_else(template):
     page = html.page("small.html.j2", {"text": "a"})
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
     for tag, number in (("script", 2), ("style", 1)):
         inside = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
         listed = re.findall(r"'(sha256-[^']+)'", re.search(f"{tag}-src([^;]*)", policy)[1])
-        assert [hash_of(each) for each in inside] == listed
+        hashes = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in inside]
+        assert [f"sha256-{each}" for each in hashes] == listed
         assert len(listed) == number
     assert "unsafe" not in page.split("</head>")[0].split("<style>")[0]
     assert "default-src 'none'" in page

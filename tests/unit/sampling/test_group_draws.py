@@ -41,10 +41,6 @@ def expected(made):
     return sample(made, TABLE, seed=4, execution=Execution(1))
 
 
-def rows_of(estimates, execution=Execution(1), **settings):
-    return [batch.rows for batch in drawn_batches(estimates, 4, execution=execution, **settings)]
-
-
 def in_batches(estimates, rows_of_batch=TENTH, seed=4, table=TABLE):
     """The table of synthetic rows, drawn in batches of this size."""
     with patch("prade.sampling.table.drawn_batches", partial(drawn_batches, rows_of_batch=rows_of_batch)):
@@ -67,7 +63,7 @@ def test_a_worker_that_does_not_see_the_folder_says_so(made, processes, tmp_path
 
 @pytest.mark.parametrize(("size", "number"), [(1, STATES * PLACES), (TENTH, 10), (10**9, 1)])
 def test_the_size_of_batches_changes_nothing(made, expected, size, number):
-    assert abs(len(rows_of(made, rows_of_batch=size)) - number) <= 1
+    assert abs(len(list(drawn_batches(made, 4, rows_of_batch=size, execution=Execution(1)))) - number) <= 1
     assert in_batches(made, size).equals(expected)
 
 

@@ -4,11 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -97,25 +94,6 @@ def test_a_data_set_has_the_rows_of_the_one_file_by_the_groups_of_the_first_leve
     assert sorted_rows(pd.read_parquet(data_set)).equals(sorted_rows(pd.read_parquet(one)))
     assert read_table(data_set).schema.equals(read_table(one).schema, check_metadata=True)
     assert read_table(one).equals(sample(place, seed=3, like="pyarrow"))
-
-
-def test_pandas_polars_arrow_and_duckdb_read_the_types_of_the_public_file(place, data_set):
-    """ "The text "06" stays text, missing cells stay missing, categories stay categories."""
-    public, names = public_frame(), ["STATE", "PLACE", "AGE", "SEX", "WORK"]
-    kinds = [str(pd.read_parquet(place.parent / "public.parquet")[name].dtype) for name in names]
-    found = pd.read_parquet(data_set)
-    assert [str(found[name].dtype) for name in names] == kinds
-    assert set(found["STATE"]) == {"06", "17"}
-    assert found["WORK"].isna().tolist() == (found["AGE"] < 18).tolist()
-    assert list(found["WORK"].cat.categories) == list(public["WORK"].cat.categories)
-    polars = pl.read_parquet(data_set)
-    assert (polars.schema["STATE"], polars.schema["AGE"], polars.height) == (pl.String, pl.Int16, len(found))
-    arrow = ds.dataset(data_set).to_table()
-    assert arrow.num_rows == len(found)
-    assert arrow.schema.field("STATE") == pq.read_schema(place.parent / "public.parquet").field("STATE")
-    counted = f"select STATE, count(*) n, min(AGE) low from '{data_set}/**/*.parquet' group by STATE order by 1"
-    ages = {state: found["AGE"][found["STATE"] == state] for state in ("06", "17")}
-    assert duckdb.sql(counted).fetchall() == [(state, len(each), each.min()) for state, each in ages.items()]
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])

@@ -1,11 +1,9 @@
 """Synthetic tables: as many rows as estimated, values like the public table's, the same for the same seed."""
 
 from collections import Counter
-from datetime import date
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +14,6 @@ from prade.core.execution import Execution
 from prade.data.public.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.pipeline import sample
-from prade.planning.settings import Settings
 from prade.sampling.table import typed_as_public
 from worlds.plans import ONE_ROW, plan_of
 from worlds.releases import invented
@@ -136,21 +133,6 @@ def test_the_order_of_rows_does_not_tell_that_of_the_public_rows(upside_down):
             assert abs(np.corrcoef(one, other)[0, 1]) < 4.5 / np.sqrt(len(found))
 
 
-def test_values_within_a_bin_are_drawn_by_weight():
-    """Of three ages in one bin, one has no weight and one weighs three times the other.
-
-    The share of about 3,000 rows is within 4.5 standard errors of 3/4 but once in 150,000 seeds.
-    """
-    table = pa.table(
-        {"AGE": [20, 30, 39] * 50, "SEX": [1, 2, 1] * 50, "WORK": ["none"] * 150, "W": [3.0, 0.0, 1.0] * 50}
-    )
-    release = released(survey([Level((), ONES)], None), rows=(3000, 3001))
-    estimates = Estimates.of(release, Public.of(SCHEMA, table, weight="W"), Settings(unseen=False))
-    ages = np.array(sample(estimates, table, weight="W", execution=Execution(1))["AGE"])
-    assert set(ages.tolist()) == {20, 39}
-    assert abs((ages == 20).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / len(ages))
-
-
 def test_public_tables_from_files_and_frames_give_the_same_values_and_frames_come_back(tmp_path, table):
     pq.write_table(TABLE, tmp_path / "public.parquet")
     assert sample(RELEASE, tmp_path / "public.parquet", seed=5, execution=Execution(1)).equals(table)
@@ -168,35 +150,3 @@ def test_progress_is_told():
     told = []
     sample(RELEASE, TABLE, execution=Execution(2, progress=lambda *news: told.append(news)))
     assert told == [("estimating", n, 7) for n in range(1, 8)] + [("sampling", n, 5) for n in range(1, 6)]
-
-
-def test_types_and_missing_cells_of_a_frame_come_back():
-    """Dates, whole numbers with missing cells, categories, texts with leading zeros, true and false."""
-    generator = np.random.default_rng(1)
-    rows = 400
-    absent = generator.random(rows) < 0.3
-    born = pd.Series(pd.to_datetime("1950-01-01") + pd.to_timedelta(generator.integers(0, 20_000, rows), "D"))
-    frame = pd.DataFrame(
-        {
-            "BORN": born.astype("datetime64[ns]").mask(absent),
-            "PAY": pd.array(generator.integers(0, 100, rows), dtype="Int16"),
-            "STATUS": pd.Categorical(generator.choice(["low", "high"], rows), ["low", "high"], ordered=True),
-            "CODE": generator.choice(["01", "02"], rows),
-            "ABLE": generator.random(rows) < 0.5,
-        }
-    )
-    frame.loc[absent, "PAY"] = pd.NA
-    values = {"STATUS": ["low", "high"], "CODE": ["01", "02"], "ABLE": [False, True]}
-    born, pay = [date(1970, 1, 1), date(1990, 1, 1)], [10, 50]
-    numeric = [
-        Column("BORN", "numeric", edges=born, missing=True),
-        Column("PAY", "numeric", integer=True, edges=pay, missing=True),
-    ]
-    schema = Schema([*numeric, *(Column(name, "categorical", values=each) for name, each in values.items())])
-    plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    found = sample(released(plan, rows=(300, 301)), frame, execution=Execution(1))
-    assert found.dtypes.to_dict() == frame.dtypes.to_dict()
-    assert 0 < found["PAY"].isna().sum() < len(found)
-    assert found["BORN"].isna().equals(found["PAY"].isna())  # as in every public row
-    assert set(found["BORN"].dropna()) <= set(frame["BORN"].dropna())
-    assert set(found["CODE"]) == {"01", "02"}

@@ -19,10 +19,6 @@ def known(names, edges, entropy=2.0):
     return Information(tuple(names), nats)
 
 
-def together(found):
-    return {pair for clique in found for pair in combinations(clique, 2)}
-
-
 def test_information_is_the_entropies_less_the_joint_entropy():
     schema = Schema.from_mbi({"x": 5, "y": 7, "z": 3})
     rng = np.random.default_rng(0)
@@ -50,7 +46,8 @@ def test_whatever_the_graph(seed, most_cells):
     pairs = strongest_pairs(information, int(rng.integers(0, 46)))
     found = cliques(schema, information, pairs, most_cells=most_cells)
     fitting = {pair for pair in pairs if schema.domain_size(pair) <= most_cells}
-    assert together(found) == fitting  # every strong pair that fits, and nothing but strong pairs
+    together = {pair for clique in found for pair in combinations(clique, 2)}
+    assert together == fitting  # every strong pair that fits, and nothing but strong pairs
     assert {name for clique in found for name in clique} == set(names)
     assert all(schema.domain_size(clique) <= most_cells for clique in found)
     assert not any(set(one) < set(other) for one in found for other in found)
