@@ -218,7 +218,7 @@ class Exploration:
 
     tuned: list[Tuned]
     elbow: tuple[int | None, str]
-    data: dict[str, Any]  # of the page, but for the names of files
+    data: dict[str, Any]  # of the page, except for the names of files
 
     @property
     def plans(self) -> list[Plan]:
