@@ -69,28 +69,11 @@ def test_the_four_cases_of_the_update(prior, part, shares, expected):
     assert got.report.unreachable == 0.0  # on a full domain every cell can be reached
 
 
-def two_values(shares, *answers, **settings):
-    schema = Schema.from_mbi({"a": 2})
-    part = Marginal.of(schema, ["a"])
-    public = Prior(schema, {"a": np.arange(2)}, np.array(shares))
-    return IDE(**settings).fit(public, [Measurement(part, list(answer), 1.0) for answer in answers], 100.0)
-
-
-@pytest.mark.parametrize(
-    ("prior", "projection", "expected"),
-    [
-        ([0.9, 0.1], "least-kl", [0.7, 0.3]),  # min(0.7, c 0.9) is capped, the rest follows
-        ([0.6, 0.4], "least-kl", [0.6, 0.4]),  # the current masses are themselves among the nearest
-        ([0.9, 0.1], "euclidean", [0.5, 0.5]),
-    ],
-)
-def test_the_nearest_distribution_is_not_unique(prior, projection, expected):
-    got = two_values(prior, (70, 70), steps=1, order=[0], projection=projection)
-    np.testing.assert_allclose(got.weights, expected, atol=1e-14)
-
-
 def test_contradicting_answers_are_called_cycling():
-    got = two_values([0.5, 0.5], (90, 10), (10, 90), steps=40, order=[0, 1])
+    schema = Schema.from_mbi({"a": 2})
+    public, part = Prior(schema, {"a": np.arange(2)}, np.array([0.5, 0.5])), Marginal.of(schema, ["a"])
+    answers = [Measurement(part, counts, 1.0) for counts in ([90, 10], [10, 90])]
+    got = IDE(steps=40, order=[0, 1]).fit(public, answers, 100.0)
     assert got.status is Status.CYCLING
     np.testing.assert_allclose(got.weights, [0.1, 0.9], atol=1e-14)  # whoever came last is right
 
