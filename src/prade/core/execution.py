@@ -304,7 +304,11 @@ def _wait_for_port(host: str, port: int, seconds: float) -> None:
 
 @contextmanager
 def progress_bar(heartbeat: float = HEARTBEAT) -> Iterator[Progress]:
-    """The `progress` of an `Execution`: bars on a terminal, elsewhere a line every `heartbeat` seconds."""
+    """The `progress` of an `Execution`: bars on a terminal, elsewhere a line every `heartbeat` seconds.
+
+    Each task has its own clock, which its first report starts. So no line tells how long private rows took to count:
+    that task reports once, when it is done.
+    """
     from rich import progress as rich
     from rich.console import Console
 
@@ -312,16 +316,16 @@ def progress_bar(heartbeat: float = HEARTBEAT) -> Iterator[Progress]:
     percent = rich.TextColumn("{task.percentage:>3.0f} %")
     columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), percent, rich.TimeElapsedColumn())
     tasks: dict[str, rich.TaskID] = {}
-    latest = monotonic()
+    latest: dict[str, float] = {}
     with rich.Progress(*columns, console=console, disable=not console.is_terminal) as bars:
 
         def progress(task: str, done: float, total: float) -> None:
-            nonlocal latest
+            now = monotonic()
             if task not in tasks:
-                tasks[task] = bars.add_task(task, total=total)
-            bars.update(tasks[task], completed=min(done, total), total=total)
-            if not console.is_terminal and (now := monotonic()) >= latest + heartbeat:
-                latest = now
+                tasks[task], latest[task] = bars.add_task(task, total=total), now
+            elif now >= latest[task] + heartbeat and not console.is_terminal:
+                latest[task] = now
                 console.print(f"  {task} {min(done / total, 1) if total else 1:.0%}", highlight=False)
+            bars.update(tasks[task], completed=min(done, total), total=total)
 
         yield progress

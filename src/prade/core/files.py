@@ -273,7 +273,10 @@ def found_files(paths: Sequence[str]) -> list[str]:
         path = Path(text)
         is_pattern = any(mark in text for mark in "*?[") and not path.exists()
         root = Path(path.anchor) if path.is_absolute() else Path()  # Path.glob does not follow links to folders
-        matches = sorted(map(str, root.glob(str(path.relative_to(path.anchor))))) if is_pattern else [text]
+        try:
+            matches = sorted(map(str, root.glob(str(path.relative_to(path.anchor))))) if is_pattern else [text]
+        except ValueError as error:
+            raise DataError(f"{text} is not a pattern of files: {str(error).lower()}") from None
         if not matches or not all(Path(each).is_file() for each in matches):
             raise DataError(f"there is no file {text}; check the path")
         files += matches

@@ -93,8 +93,9 @@ def file_stream(files: Sequence[str], form: CsvFormat = DEFAULT_FORMAT, rows_per
     for file, header in zip(files, headers, strict=True):
         if len(set(header)) < len(header) or not all(header):
             raise DataError(f"{file} has a column without a name or two columns with the same name; rename the column")
-    each = list(zip(files, headers, strict=True))
-    lacking = {name: file for name in chain(*headers) for file, header in each if name not in header}
+    every, lacking = set(chain(*headers)), dict[str, str]()
+    for file, header in zip(files, headers, strict=True):
+        lacking |= dict.fromkeys(every.difference(header), file)
     columns = tuple(name for name in headers[0] if name not in lacking)
 
     def read(names: Sequence[str]) -> Iterator[Batch]:

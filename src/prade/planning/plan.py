@@ -102,7 +102,7 @@ class Plan:
         version: int = VERSION,
     ) -> None:
         if not isinstance(levels, Sequence) or not levels or not all(isinstance(level, Level) for level in levels):
-            raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {type(levels).__name__}")
+            raise PradeError("a plan needs a list of at least one Level(by, workload), and of nothing else")
         if unit is None:
             raise PradeError("a plan needs a Unit, which says what one person may have in the table")
         bys = [level.by for level in levels]

@@ -292,9 +292,8 @@ class Task:
         budget = budget if isinstance(budget, Budget) else Budget.pure(budget)
         unit = Unit() if unit is None else unit
         if not isinstance(schema, Schema) or not schema.coded:
-            raise PradeError(
-                f"a task needs a Schema with a column that is not a group column, got {type(schema).__name__}"
-            )
+            given = "one without" if isinstance(schema, Schema) else type(schema).__name__
+            raise PradeError(f"a task needs a Schema with a column that is not a group column, got {given}")
         if not isinstance(unit, Unit):
             raise PradeError(f"unit is of type {type(unit).__name__}; give a Unit")
         if max(budget.amounts) > LARGEST_BUDGET:

@@ -281,4 +281,4 @@ def _command(path: Path, plan: Plan) -> str:
     opened += f" --max-rows-per-group {unit.per_group}" if unit.per_group else ""
     opened += f" --neighbours {unit.neighbours}" if unit.neighbours != "add-remove" else ""
     measured = f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{_in_name(plan.budget)}"
-    return f"{opened}  # once for a data set\n{measured}" + (" --yes-weak-protection" if weakness(plan.budget) else "")
+    return f"{opened}\n{measured}" + (" --yes-weak-protection" if weakness(plan.budget) else "")

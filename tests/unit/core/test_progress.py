@@ -1,5 +1,7 @@
 """Progress: bars on a terminal, lines elsewhere. `measure` reports what the plan says, and nothing else."""
 
+from time import sleep
+
 import numpy as np
 import pytest
 
@@ -53,9 +55,22 @@ def test_a_bar_that_fails_neither_stops_measuring_nor_costs_the_budget(tmp_path)
     assert len(release.noisy) == 3
 
 
-@pytest.mark.parametrize(("heartbeat", "lines"), [(10, []), (0, ["  estimating 30%", "  estimating 100%"])])
+@pytest.mark.parametrize(("heartbeat", "lines"), [(10, []), (0, ["  estimating 50%", "  estimating 100%"])])
 def test_where_there_is_no_terminal_a_line_is_written_now_and_then(capsys, heartbeat, lines):
     with progress_bar(heartbeat) as progress:
-        progress("estimating", 3, 10)
-        progress("estimating", 11, 10)
+        for done in (3, 5, 11):
+            progress("estimating", done, 10)
     assert [line for line in capsys.readouterr().err.splitlines() if line.strip()] == lines
+
+
+def test_no_line_tells_how_long_private_rows_took_to_count(tmp_path, capsys):
+    """However long that is: not even the next task's first report writes a line."""
+
+    def slowly(task, done, total):
+        if task == "counting":
+            sleep(1.2)
+        progress(task, done, total)
+
+    with progress_bar(1) as progress:
+        measured(tmp_path, people(50, ["a", "b"], 3), slowly)
+    assert capsys.readouterr().err.strip() == ""

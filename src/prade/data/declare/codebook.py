@@ -119,7 +119,7 @@ def _records(path: str | PathLike[str]) -> list[tuple[int, list[str]]]:
             raise DataError(f"line {line} of {path} is not text in the encoding {form.encoding}", remedy="encoding")
         with opened(path) as file:
             text = file.read().decode("utf-8-sig" if form.encoding == "utf-8" else form.encoding)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=form.delimiter)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=form.delimiter, strict=True)
         records = [(reader.line_num, [" ".join(cell.split()) for cell in row]) for row in reader]
     except (OSError, EOFError, csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not a CSV file that can be read ({error}); save the codebook as CSV") from None

@@ -1,4 +1,4 @@
-"""The formats of table files. What is read, counted, written, said in messages and refused follows from `FORMATS`.
+"""The formats of table files. How files are read, counted, written and named in messages follows from `FORMATS`.
 
 Private rows are delivered in batches, each file with its own types: one missing value turns whole numbers into floats,
 so no cell may influence how another one is read. No error raised here contains a cell or a line of a file.
@@ -263,6 +263,8 @@ def file_format(path: str | PathLike[str]) -> FileFormat:
 
 def format_to_write(path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> FileFormat:
     """The format of a file that will be written; spreadsheets run formulas from text only."""
+    if Path(path).is_dir():
+        raise DataError(f"{path} is a folder; give the name of a file that ends in {', '.join(SUFFIXES)}")
     kind = file_format(path)
     if spreadsheet_safe and kind.typed:
         raise DataError("spreadsheet-safe is for CSV files only; leave it out, because others do not need it")
@@ -274,8 +276,9 @@ def damage_reported(path: Path) -> Iterator[None]:
     """Raise what readers say about a file as a DataError: their own messages would quote a line of the file."""
     try:
         yield
+        return
     except PermissionError:
-        raise DataError(f"You don't have permission to read {path}; ask for access, or use another file") from None
+        fault = f"You don't have permission to read {path}; ask for access, or use another file"
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeError):
-        kind = file_format(path)
-        raise DataError(f"{path} is not a well-formed {kind.name} file; create it again or convert it") from None
+        fault = f"{path} is not a well-formed {file_format(path).name} file; create it again or convert it"
+    raise DataError(fault)  # here, where not even its context leads back to the reader's message
