@@ -138,11 +138,12 @@ class Search:
         self.most = 0.0  # work of a trial so far
         self.trials: list[Trial] = []
         self.errors: list[Floats] = []
+        self.runner_up: tuple[float, Choice, list[Floats]] | None = None  # how much worse it is, and its errors
         self._begin(words)
 
     def _begin(self, words: str) -> None:
         """Rehearse the best choice with all draws of noise: what others are compared with."""
-        self.draws.expected, done = iter(()), self.draws.done
+        self.draws.expected, done, self.runner_up = iter(()), self.draws.done, None
         self.errors = self._errors([self.best], self.seed)[0]
         mean = mean_of(self.errors)
         self._note(Trial(words, mean, mean, 0.0, True, self.draws.done - done))
@@ -193,15 +194,30 @@ class Search:
         return (draw for each in able for draws in self._draws(each) for draw in draws)
 
     def climb_with_more_draws(self, candidates: Candidates) -> None:
-        """Climb on with twice the draws of noise, and twice as many again, while that changes the choice."""
-        changed = True
-        while changed and (draws := 2 * len(self.repeats)) <= self.most_draws:
+        """Climb on with twice the draws of noise, and twice as many again: what drowned in noise may stand out then.
+
+        One change after another may each be better by less than chance, and all together by more. So the climb is also
+        tried from the candidate that came closest to the best choice, or was better, but not beyond chance.
+        """
+        while (draws := 2 * len(self.repeats)) <= self.most_draws:
             if not self._affordable(2 * FEWEST_MORE * self._last(self.best), self.best, times=2):
                 return
-            before = self.best
-            self.repeats, self.tried, self.errors = range(draws), {before}, []
+            self.repeats, self.tried, self.errors = range(draws), {self.best}, []
             self._begin(f"{draws} draws of noise")
-            changed = self.climb(candidates) and self.best != before
+            if not (self.climb(candidates) and self._climb_from_runner_up(candidates)):
+                return
+
+    def _climb_from_runner_up(self, candidates: Candidates) -> bool:
+        """Climb from the runner-up, and stay there if that ends better beyond chance; False as for `climb`."""
+        if self.runner_up is None:
+            return True
+        best, errors, smoothed = self.best, self.errors, self.smoothed
+        _, self.best, self.errors = self.runner_up
+        all_tried = self.climb(candidates)
+        mean, standard_error = _difference(self.errors, errors)
+        if mean >= -standard_error:
+            self.best, self.errors, self.smoothed = best, errors, smoothed
+        return all_tried
 
     def expected(self) -> tuple[Expected, bool]:
         """The error of the best choice with fresh noise and groups, beside that of the public baseline.
@@ -243,8 +259,10 @@ class Search:
             again, its_error = _difference(*self._errors([choice, self.best], self.seed + len(self.repeats)))
             kept = again < -its_error
         if kept:
-            self.best, self.errors = choice, errors
+            self.best, self.errors, self.runner_up = choice, errors, None
             self.smoothed = choice if choice.settings.smooth else self.smoothed
+        elif len(errors) == len(self.stand_ins) and (self.runner_up is None or mean < self.runner_up[0]):
+            self.runner_up = mean, choice, errors
         trial = Trial(words, mean_of(errors), mean_of(known), standard_error, kept, self.draws.done - done)
         self._note(trial)
         return trial

@@ -108,7 +108,26 @@ def test_more_draws_of_noise_tell_luck_from_gain_where_effort_is_left(effort, ou
     search.climb_with_more_draws(candidates)
     assert search.best == {"lucky": lucky, "good": good}[outcome]
     draws = [trial.what for trial in search.trials if trial.what.endswith("draws of noise")]
-    assert draws == {"good": ["2 draws of noise", "4 draws of noise"], "lucky": []}[outcome]
+    assert draws == {"good": [f"{k} draws of noise" for k in (2, 4, 8)], "lucky": []}[outcome]
+
+
+@pytest.mark.parametrize("together", [0.05, 0.0])
+def test_changes_that_pay_together_are_found_though_the_first_is_within_chance(together):
+    """The first change gains 0.0001 ± 0.002 in a group, and the second one loses without it."""
+    first, chance = replace(START, total=Fraction(1, 5)), 0.002 * np.tile([1.0, -1.0], 8)
+    both, alone = replace(first, weighted=True), replace(START, weighted=True)
+    gains = {START: np.zeros(16), first: 0.0001 + chance, both: together + chance, alone: np.full(16, -0.01)}
+    search = search_of(lambda draw: 0.5 + np.linspace(0, 0.01, 16) - gains[draw.choice])
+
+    def ladders(best):
+        yield iter([("first", replace(best(), total=Fraction(1, 5)))])
+        yield iter([("second", replace(best(), weighted=True))])
+
+    candidates = SimpleNamespace(ladders=ladders)
+    assert search.climb(candidates)
+    assert search.best == START
+    search.climb_with_more_draws(candidates)
+    assert search.best == (both if together else START)
 
 
 @pytest.mark.parametrize("lucky", [True, False])
