@@ -128,13 +128,14 @@ def estimate(folder: str, public: Paths, estimator: EstimatorName | None, work: 
     release = prade.Release.load(folder)
     table, used = shared.public_table(release.plan, public)
     estimates = _estimates(release, table, work, estimator, anew=_damaged(release))
-    levels, lines = [], []
-    for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
-        rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
-        levels.append({"level": level.name, "groups": len(estimated.totals), "rows": rows, "status": status})
-        groups_by_status = ", ".join(f"{number} {name}" for name, number in status.items())
-        lines.append(f"{level.name}: {len(estimated.totals):,} groups, {rows:,.0f} rows ({groups_by_status})")
-    result({"release": folder, "public": used, "levels": levels}, "\n".join(lines))
+    level, groups, rows = estimates.plan.levels[-1].name, len(estimates.totals), float(estimates.totals.sum())
+    status = dict(Counter(each.status for each in estimates.made).most_common())
+    groups_by_status = ", ".join(f"{number} {name}" for name, number in status.items())
+    figures = {"level": level, "groups": groups, "rows": rows, "status": status}
+    result(
+        {"release": folder, "public": used, **figures},
+        f"{level}: {groups:,} groups, {rows:,.0f} rows ({groups_by_status})",
+    )
 
 
 def _damaged(release: prade.Release) -> bool:

@@ -13,19 +13,18 @@ from prade.core.errors import EstimationError
 from prade.core.numbers import whole
 
 EstimatorName = Literal["map", "two-stage", "ide"]
-PosteriorName = Literal["laplace", "linear"]
 Size = Annotated[float, msgspec.Meta(ge=0)]  # in a file
 MOST_EXTRA = 0.5  # of the prior's weight: with more, it would no longer be the public table's
 
 
 def settings_of_file(written: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in a file. In version 0.9, `mixture` was the weight of similar public groups; it is read if 0."""
+    """The settings in a file. Those of earlier versions also had a `posterior`, and a `mixture`, which is read if 0."""
     if mixture := written.get("mixture", 0):
         raise EstimationError(
             f"mixture is {mixture!r}: version 0.10 has no priors of groups that resemble each other; remove the line, "
             "and estimate anew"
         )
-    return {name: value for name, value in written.items() if name != "mixture"}
+    return {name: value for name, value in written.items() if name not in ("mixture", "posterior")}
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,11 @@ class Settings:
     own: weight of the same group's public rows, where it has any, in the group's prior. n0: how many rows the prior
     counts for against smoothed answers. smooth: False uses the raw answers, with the squared loss and an n0 derived
     from them, times `trust`. estimator: "map" weights answers by their noise; "two-stage" and "ide" are the paper's,
-    and use the raw answers. posterior: "laplace" smooths answers under the law of Laplace noise, "linear" as if that
-    noise were Gaussian. support: how many public rows estimates from smoothed answers start from, if the table has half
-    as many more; 0 takes all. extra: share of the prior's weight on rows of no public person. unseen: whether values
-    that no public row has, but that the answers show, get rows too (`prade.estimating.levels.added_rows`). change: by
-    how much a group is expected to differ from its own public rows, as a share of the variance between public groups.
+    and use the raw answers. support: how many public rows estimates from smoothed answers start from, if the table has
+    half as many more; 0 takes all. extra: share of the prior's weight on rows of no public person. unseen: whether
+    values that no public row has, but that the answers show, get rows too (`prade.estimating.levels.added_rows`).
+    change: by how much a group is expected to differ from its own public rows, as a share of the variance between
+    public groups.
     """
 
     # On invented tables of earlier years, 0.8 was better than 0.98 by 3 to 13 % where places changed, and between 4 %
@@ -49,7 +48,6 @@ class Settings:
     n0: float = 10.0
     smooth: bool = True
     estimator: EstimatorName = "map"
-    posterior: PosteriorName = "laplace"
     # On public rehearsals, errors of 0.19 were larger by 0.0005 with 200,000 rows of 1.5 million, by 0.001 with 100,000
     # (`benchmarks/support.py`). The more a place differs from the public table, the more rows it needs.
     support: int = 200_000
@@ -67,7 +65,7 @@ class Settings:
         for name in ("n0", "change", "trust"):
             if not 0 < getattr(self, name) < math.inf:
                 raise EstimationError(f"{name} is {getattr(self, name)!r}: give a positive number")
-        names = {"estimator": get_args(EstimatorName), "posterior": get_args(PosteriorName), "unseen": (True, False)}
+        names = {"estimator": get_args(EstimatorName), "unseen": (True, False)}
         for name, known in names.items():
             if getattr(self, name) not in known:
                 raise EstimationError(f"{name} is {getattr(self, name)!r}: give {' or '.join(map(repr, known))}")

@@ -88,9 +88,9 @@ class _Laplace(_Law):
         one, other = (np.floor(generator.exponential(scale, shape)) for _ in range(2))
         return (one - other).astype(np.int64)
 
-    def simulated_sums(self, terms: int, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
-        """Simulated sums of that many draws of scale 1."""
-        return generator.standard_gamma(terms, shape) - generator.standard_gamma(terms, shape)
+    def beyond(self, deviations: Floats) -> Floats:
+        """The chance that noise is that many standard deviations away, in either direction."""
+        return np.exp(-math.sqrt(2) * deviations)
 
     def from_laplace(self, draws: Floats) -> Floats:
         """Draws of scale 1 with the same ranks as Laplace draws, so that rehearsals of all laws share their luck."""
@@ -133,8 +133,10 @@ class _Gaussian(_Law):
         weights = np.exp(-((values / scale) ** 2) / 2)
         return generator.choice(values, size=shape, p=weights / weights.sum())
 
-    def simulated_sums(self, terms: int, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
-        return np.asarray(math.sqrt(terms) * generator.standard_normal(shape))
+    def beyond(self, deviations: Floats) -> Floats:
+        from scipy.special import ndtr
+
+        return np.asarray(2 * ndtr(-deviations))
 
     def from_laplace(self, draws: Floats) -> Floats:
         from scipy.special import ndtri

@@ -22,7 +22,6 @@ from prade.core.execution import Execution
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.cell_counts import interval, sum_variances
 from prade.estimating.levels.estimates import shared_estimates
-from prade.estimating.levels.foundation import HANDED_ON
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.totals import added_up, variance_of_sums
 from prade.planning.invariants import possible_cells
@@ -151,25 +150,22 @@ def _view(estimates: Estimates, level: int | None) -> View:
 def public_factors(estimates: Estimates) -> list[Floats]:
     """The prior of every group according to the public table alone: by level, [groups, public groups].
 
-    A prior gives the rows of one public group one factor, weights = table weights * factor of the row's group, and is
-    derived from the prior of the group above as in `GroupPriors.weights`. So the shares of cells are one product:
+    A base distribution gives the rows of one public group one factor, weights = table weights * factor of the row's
+    group, as in `GroupPriors.weights`. So the shares of cells are one product:
 
         shares [groups, cells] = factors [groups, public groups] @ masses [public groups, cells]
     """
     public, own = estimates.public, estimates.settings.own
     masses = mass_per_cell(public.group, public.observed_weights, len(public.groups))
-    factors = [np.ones((1, len(public.groups)))]
-    for priors in estimates.priors:
-        above = factors[-1][priors.parent_of]
-        if not priors.top:
-            above = HANDED_ON * above + (1 - HANDED_ON)
+    factors = []
+    for priors in estimates.priors[estimates.foundation.above_plan :]:
         recurring = priors.recurring
         keys = np.where(recurring.loose[:, None], *(key[None] for key in reversed(recurring.keys)))
-        mine = (keys == recurring.of_group[:, None]) & recurring.recurs[:, None]
+        mine = (keys == recurring.of_group[:, None]) & priors.recurs[:, None]
         total = mine @ (masses if public.added else priors.public.group_weights)
         share = np.divide(own, total, out=np.zeros_like(total), where=total > 0)[:, None]
-        factors.append(np.where(total[:, None] > 0, share * mine + (1 - own) * above, above))
-    return factors[1:]
+        factors.append(np.where((total > 0)[:, None], share * mine + (1 - own), 1.0))
+    return factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,8 +250,7 @@ def deviations(
     The same numbers as `Estimates.marginal`, which would compute every group's distribution again for each part.
     """
     asked = [cells_of(part, estimates) for part in parts]
-    counts = view.totals[:, None] * shares
-    variance = sum_variances(estimates, asked, view.number, len(view), counts=counts, kept=kept)
+    variance = sum_variances(estimates, asked, view.number, len(view), kept=kept)
     possible = [possible_cells(part, estimates.plan.invariants, estimates.plan.schema) for part in parts]
     sd = np.sqrt(variance) / np.maximum(view.totals, 1.0)[:, None]
     return np.where(np.concatenate(possible), np.minimum(sd, 0.5), 0.0)  # no share varies more

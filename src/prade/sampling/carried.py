@@ -15,6 +15,7 @@ before (`a` of `prade.estimating.levels.smoothing`), which is what the next rele
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -133,10 +134,10 @@ def need_same_people(release: Release, task: Task) -> None:
 
 def learned_change(estimates: Estimates) -> float | None:
     """The most likely a of the last level: how much groups differed from their own public rows; None if unknown."""
-    last, recurs = estimates.levels[-1], estimates.priors[-1].recurs
-    if last.fitted is None or not recurs.any():
+    kind = estimates.levels[-1].kinds.get(True)
+    if kind is None or not kind.scales:
         return None
-    return float(np.exp(np.mean(np.log(np.maximum(last.fitted[recurs][0, :, 0], 1e-6)))))
+    return float(np.exp(np.mean([math.log((each.a + each.b) * each.typical) for each in kind.scales])))
 
 
 # ---------------------------------------------------------------------- rows and weights
@@ -152,7 +153,7 @@ def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
     prior, totals = estimates.support.public.prior, estimates.totals
     number = max(MOST_ROWS // max(int((totals > 0).sum()), 1), FEWEST_ROWS)
     order = ordering(prior.codes, prior.schema)
-    parts = dict.fromkeys([*Workload.all_marginals(prior.schema, 1).parts, *estimates.levels[-1].parts])
+    parts = dict.fromkeys([*Workload.all_marginals(prior.schema, 1).parts, *estimates.foundation.parts])
     tables = [(part.cells(prior.schema, prior.codes), part.n_cells) for part in parts]
 
     def carried(group: int, weights: Floats) -> tuple[Ints, Floats]:

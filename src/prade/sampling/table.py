@@ -76,7 +76,7 @@ class Drawer:
     def rows(self, group: int, number: int) -> Rows:
         """Public rows drawn for a group of the last level, in random order."""
         own = int(np.random.SeedSequence([self.seed, group]).generate_state(1)[0])
-        weights = self.estimates.weights(len(self.estimates.levels) - 1, group)
+        weights = self.estimates.weights(group)
         rows = sample(self.sorted_rows, weights, number, own)
         return self.estimates.support.numbers(rows).astype(np.min_scalar_type(len(self.estimates.public)))
 
@@ -166,10 +166,9 @@ def fingerprint(estimates: Estimates) -> str:
     """A hash of all that the distributions of the last level depend on."""
     digest = hashlib.sha256(inputs_hash(estimates.release, estimates.public).encode())
     digest.update(json.dumps(asdict(estimates.settings), sort_keys=True).encode())
-    for level in estimates.levels:
-        digest.update(np.ascontiguousarray(level.multipliers).tobytes())
-        for emptied in level.emptied:
-            digest.update(b"-" if emptied is None else emptied)
+    digest.update(estimates.totals.tobytes())
+    for each in estimates.made:
+        digest.update(np.ascontiguousarray(each.tilt.multipliers).tobytes() + (each.tilt.emptied or b"-"))
     return digest.hexdigest()
 
 

@@ -86,8 +86,7 @@ class Choice:
 
     `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
     totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
-    shares that grow with their number of cells. `everybody` puts the level of all rows first, which asks nothing: all
-    groups learn from the sums of their answers. `law` is that of the noise, None the usual one of the budget's kind.
+    shares that grow with their number of cells. `law` is that of the noise, None the usual one of the budget's kind.
     `first` are the parts of each level that tell what the targets name: each has `times` the share of another part.
     `budget` is the task's own if it is None.
     """
@@ -97,7 +96,6 @@ class Choice:
     total: Fraction = Fraction(0)
     settings: Settings = field(default_factory=Settings)
     weighted: bool = False
-    everybody: bool = False
     law: NoiseLaw | None = None
     first: tuple[tuple[Part, ...], ...] = ()
     times: Fraction = Fraction(1)
@@ -119,8 +117,6 @@ class Choice:
             Level(by, asks(parts, depth, share) if share else (), 0)
             for depth, (by, (share, parts)) in enumerate(zip(nest[:-1], self.above, strict=True))
         ]
-        if self.everybody:
-            above.insert(0, Level((), (), 0))
         last = self.left_for(len(self.above))
         if self.total == 1:
             return [*above, Level(nest[-1], (), last)]
@@ -209,13 +205,9 @@ class Candidates:
         for depth in reversed(range(len(best().above))):
             yield iter([_above(best(), depth, Fraction(0), ())])
             yield self._shares_above(best, depth)
-        if all(len(level) > 1 for level in self.levels[0]) and best().total < 1:
-            yield self._toggled(best, "everybody", "no level of everybody", "a level of everybody first")
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             for weights in OWN:
                 yield self._settings(best, "own", weights)
-        if smoothed and not self.plan_of(best()).law.squared:
-            yield self._settings(best, "posterior", ("laplace", "linear"))
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
             yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))
@@ -342,7 +334,7 @@ class Candidates:
     def _known(self, choice: Choice, depth: int) -> dict[Columns, float]:
         """Noise variances, in a level's shares, of the parts of deeper levels once their counts are added up."""
         precision: dict[Columns, float] = {}
-        for question in self.plan_of(replace(choice, everybody=False)).questions:
+        for question in self.plan_of(choice).questions:
             if question.level > depth and not question.is_total:
                 below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[depth]))
                 for part in (each for each in question.parts if isinstance(each, Marginal)):
@@ -385,7 +377,7 @@ class Candidates:
     def _variance(self, choice: Choice, depth: int = -1) -> float:
         """Variance of the noise in a count of a level's parts if all had equal shares: close enough for predictions."""
         depth %= len(self.levels)
-        questions = self.plan_of(replace(choice, weighted=False, everybody=False)).questions
+        questions = self.plan_of(replace(choice, weighted=False)).questions
         return next(each.variance for each in questions if each.level == depth and not each.is_total)
 
     def _noise_in_shares(self, choice: Choice) -> float:
@@ -461,7 +453,7 @@ class Candidates:
         for share in TARGETS_ABOVE:
             changed = best().asking_above(depth, share * free, best().above[depth][1]).favouring(depth, parts)
             known, factor = self._known(changed, depth), self._per_row_squared(depth)
-            questions = self.plan_of(replace(changed, everybody=False)).questions
+            questions = self.plan_of(changed).questions
             asked = [each for each in questions if each.level == depth]
             noise = {part: question.variance * factor for question in asked for part in question.parts}
             if any(noise[part] < known.get(part.columns, math.inf) for part in parts):

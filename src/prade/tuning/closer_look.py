@@ -151,14 +151,12 @@ class CloserLook:
         return PublicBaseline(public, RecurringGroups.of(public.groups, self._groups(stand_in, level))).weights
 
     def _estimated(self, stand_in: int, estimates: Estimates, level: int) -> Callable[[int], Floats]:
-        within, last = self._within(stand_in, level), len(estimates.levels) - 1
+        within = self._within(stand_in, level)
         rows = np.ones(len(within)) if level == -1 else estimates.totals
 
         def weights(group: int) -> Floats:
             mine = np.flatnonzero(within == group).tolist()
-            return estimates.support.spread(
-                np.asarray(sum(rows[each] * estimates.weights(last, each) for each in mine))
-            )
+            return estimates.support.spread(np.asarray(sum(rows[each] * estimates.weights(each) for each in mine)))
 
         return weights
 

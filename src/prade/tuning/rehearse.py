@@ -31,8 +31,7 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Rule
 from prade.data.public.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
-from prade.estimating.levels.level_smoothing import RowsFromTables, joined_with_counted
-from prade.estimating.levels.totals import smooth_totals
+from prade.estimating.levels.tree import LevelPosterior
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.planning.task import Target
@@ -46,7 +45,6 @@ from prade.tuning.target_errors import LEAST_ERROR, REST, StandInTargets, Wanted
 MOST_SCORED = 16  # groups per stand-in: their mean error is then known to about a quarter of what groups differ by
 MOST_PAIRS = 80  # the mean over these differs from the mean over all pairs by far less than groups differ
 FEWEST_APART = 8  # groups that choose a plan, and as many others that say its error: with fewer, the same do both
-DRAWS = 400  # of each group's number of rows: P is then known to within 0.025
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +131,7 @@ class Rehearsal:
             distances, wanted = errors_in(descent, scored, self.targets[stand_in], distance)
         else:
             distances = np.array(list(descent.map(distance, scored)))
-        risk = self.risk(plan, stand_in, seed, descent.from_tables)
+        risk = self.risk(plan, stand_in, descent.last)
         return np.asarray((1 - risk) * (distances * self.stand_ins[stand_in].shrink) + WORST * risk), wanted
 
     def rehearsed_risk(self, plan: Plan) -> float:
@@ -143,8 +141,7 @@ class Rehearsal:
         risks = []
         for stand_in in range(len(self.stand_ins)):
             descent = self._descent(plan, plan.settings, stand_in, 0)
-            descent.groups(*descent.parents_of_last())
-            risks.append(self.risk(plan, stand_in, 0, descent.from_tables))
+            risks.append(self.risk(plan, stand_in, descent.last))
         return float(np.mean(risks))
 
     def _descent(self, plan: Plan, settings: Settings | None, stand_in: int, seed: int) -> Descent:
@@ -152,34 +149,35 @@ class Rehearsal:
         release = self.release(plan, stand_in, seed)
         return Descent(release, chosen.public, settings, rough=True, cells=chosen.cells, execution=execution)
 
-    def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0, from_tables: RowsFromTables | None = None) -> float:
-        """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates.
+    def risk(self, plan: Plan, stand_in: int = 0, known: LevelPosterior | None = None) -> float:
+        """P: the chance that a group's number of rows is off by `bias`, if its error has the law of the plan's noise.
 
-        `from_tables` is what the tables of a rehearsal show about the groups' numbers of rows; the rehearsal also knows
-        how far off that is. Without it, P is that of noisy numbers and sums of tables alone.
+        `known` is what a rehearsal found, which also knows how far off that is. Without it, the error is that of noisy
+        numbers and sums of tables, drawn towards what is expected of groups that differ as the stand-in's do.
         """
         if self.bias is None or len(plan.levels) - 1 in plan.published:
             return 0.0
         chosen, recur = self.stand_ins[stand_in], self.kind == "recurring groups"
-        generator = np.random.default_rng([seed, 1])
-        shape = DRAWS, len(chosen.rows)
-        # this year's number and last year's are both samples: their difference has the variance 2 rows
-        rows = chosen.rows + np.sqrt(2 * chosen.rows) * generator.standard_normal(shape) * recur
-        told = None
-        if from_tables is not None:
-            off_by = from_tables.rows - np.bincount(chosen.group, minlength=shape[1])
-            choosing = np.isin(np.arange(shape[1]), self.kept_back(stand_in), invert=True)
-            wrong = float(np.mean(off_by[choosing] ** 2) / np.mean(from_tables.variance[choosing]))
+        if known is not None:
+            off_by = known.totals - np.bincount(chosen.group, minlength=len(chosen.rows))
+            choosing = np.isin(np.arange(len(off_by)), self.kept_back(stand_in), invert=True)
+            expected = max(float(np.mean(known.rows_variance[choosing])), 1e-300)
+            wrong = float(np.mean(off_by[choosing] ** 2)) / expected
             # in the real run, noise is larger by 1 / chosen.noise
-            variance = from_tables.variance / chosen.noise**2
-            told = max(wrong, 1.0) * variance, variance
-        noise = _noise_of_rows(plan, shape, generator, told)
-        if noise is None:
-            return 1.0
-        noisy, variances = rows + noise[0], np.broadcast_to(noise[1], shape)
-        sizes = chosen.rows if recur else chosen.sizes
-        expected = sizes * (noisy.sum(axis=1, keepdims=True) / sizes.sum())
-        return float(np.mean(np.abs(smooth_totals(noisy, variances, expected) - rows) >= self.bias))
+            variance = max(wrong, 1.0) * known.rows_variance / chosen.noise**2
+        else:
+            told = PreciseMean(1)
+            for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
+                for _, of_part in question.total_variances():
+                    told.add(np.zeros(1), of_part)
+            if not told.known:
+                return 1.0
+            sizes = chosen.rows if recur else chosen.sizes
+            away = chosen.rows - sizes * (chosen.rows.sum() / sizes.sum())
+            # this year's number and last year's are both samples: their difference has the variance 2 rows
+            spread = np.maximum(2.0 * chosen.rows, float(np.mean(away**2)))
+            variance = spread * told.variance / (spread + told.variance)
+        return float(np.mean(plan.law.beyond(self.bias / np.sqrt(np.maximum(variance, 1e-300)))))
 
     def public_errors(self, stand_in: int = 0, *, fresh: bool = False) -> Floats:
         """The errors of the public baseline in the same groups as those of `errors`."""
@@ -264,25 +262,3 @@ def _noisy(plan: Plan, chosen: StandIn, seed: int) -> tuple[tuple[Ints, ...], ..
             counts.append(mass_by_group(group, len(level), cells, part.n_cells) + np.rint(noise).astype(np.int64))
         noisy.append(tuple(counts))
     return tuple(noisy)
-
-
-def _noise_of_rows(
-    plan: Plan, shape: tuple[int, int], generator: np.random.Generator, told: tuple[Floats, Floats] | None
-) -> tuple[Floats, Any] | None:
-    """Errors of the numbers of rows of the last level before they are smoothed, and their variances; None without any.
-
-    `told` has the mean square errors of what tables show, and the variances that they are thought to have; without it,
-    the sums of tables are taken.
-    """
-    mean = PreciseMean(*shape)
-    for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
-        for part, variance in question.total_variances():
-            noise = float(question.scale) * question.law.simulated_sums(question.parts[part].n_cells, shape, generator)
-            if question.is_total or told is None:
-                mean.add(noise, variance)
-    if told is None:
-        return (mean.value, mean.variance) if mean.known else None
-    of_tables = np.sqrt(told[0]) * generator.standard_normal(shape), np.broadcast_to(told[1], shape)
-    if not mean.known:
-        return of_tables
-    return joined_with_counted(*of_tables, mean.value, np.full(shape, mean.variance), laplace=not plan.law.squared)

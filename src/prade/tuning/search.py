@@ -273,8 +273,7 @@ class Search:
 
     def _must_pay_twice(self, choice: Choice) -> bool:
         """Whether groups share noise that decides about a choice, which standard errors do not show."""
-        shared = (choice.above, choice.everybody) != (self.best.above, self.best.everybody)
-        return shared or self.rehearsal.targets_above
+        return choice.above != self.best.above or self.rehearsal.targets_above
 
     def _errors(self, choices: Sequence[Choice], seed: int, repeats: range | None = None) -> list[list[Floats]]:
         """The errors of several choices with all stand-ins, which are all needed: [choices][stand-ins]."""

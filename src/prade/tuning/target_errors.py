@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.data.declare.groups import Grouping, RecurringGroups
 from prade.data.public.public import Public
-from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
+from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.planning.task import Target, wanted_of
 from prade.scoring.evaluation import PublicBaseline
 from prade.tuning.stand_ins import StandIn
@@ -161,16 +161,13 @@ def errors_in(
         group = np.array([each.group])
         return distance(each), [float(targets.errors_of(k, group, masses[k][None])[0]) for k in last], parts
 
-    parents = descent.top
-    for level in range(len(descent.plan.levels) - 1):
-        parents = descent.handed_on(level, parents)
+    for place, grouping in enumerate(descent.foundation.groupings[:-1]):
         for number in (each for each in above if not summed):
-            by = targets.levels[number].by
-            if set(by) == set(descent.plan.levels[level].by) or (not by and level == 0):
-                weights_of = partial(_weights_of if by else _everybody, descent, parents)
+            if set(targets.levels[number].by) == set(grouping.by):
+                weights_of = partial(descent.weights, number=place)
                 errors[:, number] = targets.own_errors(number, scored, cells[number], weights_of)
     wanted = range(groups) if summed else scored
-    estimates = list(descent.level(len(descent.plan.levels) - 1, parents, of_group, wanted))
+    estimates = list(descent.map(of_group, wanted))
     for k, number in enumerate(summed):
         sums = np.zeros((len(targets.levels[number]), cells[number][1]))
         np.add.at(sums, targets.above[number], np.stack([parts[k] for _, _, parts in estimates]))
@@ -178,16 +175,6 @@ def errors_in(
     mine = [estimates[wanted.index(group)] for group in scored]
     errors[:, last] = np.array([of_last for _, of_last, _ in mine]).reshape(len(mine), len(last))
     return np.array([away for away, _, _ in mine]), errors
-
-
-def _weights_of(descent: Descent, groups: Sequence[Parent], group: int) -> Floats:
-    return descent.foundation.weights(groups[group].ancestors)
-
-
-def _everybody(descent: Descent, groups: Sequence[Parent], _: int) -> Floats:
-    """Weights of the support's rows in all groups of the first level together."""
-    weights = [group.total * descent.foundation.weights(group.ancestors) for group in groups]
-    return np.asarray(np.sum(weights, axis=0))
 
 
 def _shares(masses: Floats) -> Floats:

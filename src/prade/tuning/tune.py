@@ -220,7 +220,7 @@ class Tuner:
             best, (expected, worthwhile) = search.best, search.expected()
             if not worthwhile and self.rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
                 nothing, settings = ((Fraction(0), ()),) * (len(self.task.levels) - 1), Settings(own=OWN_ALONE)
-                alone = replace(best, total=Fraction(1), above=nothing, everybody=False, settings=settings, first=())
+                alone = replace(best, total=Fraction(1), above=nothing, settings=settings, first=())
                 search.best = with_least_noise(self.candidates, alone)
                 expected, _ = search.expected()
             plan = self.stage.plan(search.best)

@@ -89,14 +89,21 @@ def damage_reported(path: str | PathLike[str], what: str, remedy: str) -> Iterat
         raise DataError(f"{path} does not contain {what}, or is damaged ({damage}); {remedy}") from None
 
 
-def read_header(table: pa.Table, kind: type[Structure], path: str | PathLike[str], newest: int) -> Structure:
-    """The header of a table that was read from a file; the version is checked before the rest."""
+def read_header(
+    table: pa.Table, kind: type[Structure], path: str | PathLike[str], newest: int, earlier: str = ""
+) -> Structure:
+    """The header of a table that was read from a file; the version is checked before the rest.
+
+    `earlier` is what to say of a file of an earlier version; without it, such files are read.
+    """
     text = (table.schema.metadata or {}).get(HEADER.encode())
     if text is None:
         raise Malformed("the file has no header")
     header = json_value(text)
     if (version := structured(header, Versioned).format) > newest:
         raise IncompatibleFile(f"{path} has file format {version}, and this prade reads up to {newest}; update prade")
+    if earlier and version < newest:
+        raise IncompatibleFile(earlier)
     return structured(header, kind)
 
 

@@ -6,12 +6,14 @@ mean. Everything here is post-processing of a release.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, PreciseMean
 from prade.core.errors import EstimationError
+from prade.data.declare.groups import Grouping
 from prade.planning.plan import Plan
 from prade.queries.parts import Part
 from prade.release.release import Release
@@ -38,20 +40,16 @@ class RawAnswers:
     counted_variance: Floats | None = None
     counted_once: bool = False
 
-    def noise(self, rows: Floats) -> Floats:
-        """Standard deviations of the noise in shares of these numbers of rows: [groups, cells of all parts]."""
-        sizes = [part.n_cells for part in self.parts]
-        return np.asarray(np.sqrt(np.repeat(self.variance, sizes, axis=1)) / rows[:, None])
-
-    def one_draw_cells(self) -> Flags | None:
-        """Where the noise is a single draw of Laplace noise: [groups, cells of all parts], or None for nowhere."""
-        if self.one_draw is None:
-            return None
-        return np.repeat(self.one_draw, [part.n_cells for part in self.parts], axis=1)
-
-    def shares(self, rows: Floats) -> Floats:
-        """The counts divided by these numbers of rows: [groups, cells of all parts]."""
-        return np.asarray(np.concatenate(self.counts, axis=1) / rows[:, None])
+    def variances_of(self, parts: Sequence[Part]) -> tuple[Flags, Floats]:
+        """Which cells of some parts there are answers for, and the noise variances of counts, [groups, cells]."""
+        seen = [np.full(part.n_cells, part in self.parts) for part in parts]
+        variances = [
+            np.repeat(self.variance[:, [self.parts.index(part)]], part.n_cells, axis=1)
+            if part in self.parts
+            else np.full((len(self.totals), part.n_cells), np.inf)
+            for part in parts
+        ]
+        return np.concatenate(seen), np.concatenate(variances, axis=1)
 
 
 def parts_of(plan: Plan, level: int) -> tuple[Part, ...]:
@@ -65,23 +63,27 @@ def parts_of(plan: Plan, level: int) -> tuple[Part, ...]:
     return tuple(parts) or tuple(totals[-1:])
 
 
-def raw_answers(release: Release, level: int) -> RawAnswers:
-    """The raw answers of a level's groups, with the answers of deeper levels added up to them."""
-    plan, size = release.plan, len(release.plan.groupings[level])
+def raw_answers(release: Release, level: int, everybody: Grouping | None = None) -> RawAnswers:
+    """The raw answers of a level's groups, with the answers of deeper levels added up to them.
+
+    With `everybody`, those of level 0 are added up to the one group of it.
+    """
+    plan, grouping = release.plan, everybody or release.plan.groupings[level]
+    size = len(grouping)
     totals, counted, means, draws = PreciseMean(size), PreciseMean(size), dict[Part, PreciseMean](), dict[Part, Ints]()
-    everybody: Part | None = None
+    whole: Part | None = None
     times = 0  # that a group of the level, or one below it, was counted
     for question, noisy in zip(plan.questions, release.noisy, strict=True):
         if question.level < level:
             continue
-        above = plan.groupings[question.level].above(plan.groupings[level])
+        above = plan.groupings[question.level].above(grouping)
         descendants = np.bincount(above, minlength=size)
         summed = [_summed(counts, above, size) for counts in noisy]
         for part_number, variance in question.total_variances(descendants):
             for mean in (totals, counted) if question.is_total else (totals,):
                 mean.add(summed[part_number].sum(axis=1), variance)
         if question.is_total:
-            (everybody,) = question.parts
+            (whole,) = question.parts
             times += descendants.max()
             continue
         for part, counts in zip(question.parts, summed, strict=True):
@@ -94,10 +96,8 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
             f"level {plan.levels[level].name}: nothing that was measured there or below says how many rows there "
             "are; a plan needs a total, or a part that covers everybody"
         )
-    if not means and everybody is not None:  # only numbers of rows were measured: nothing contradicts the prior
-        return RawAnswers(
-            (everybody,), [totals.value[:, None]], totals.variance[:, None], totals.value, totals.variance
-        )
+    if not means and whole is not None:  # only numbers of rows were measured: nothing contradicts the prior
+        return RawAnswers((whole,), [totals.value[:, None]], totals.variance[:, None], totals.value, totals.variance)
     return RawAnswers(
         tuple(means),
         [mean.value for mean in means.values()],

@@ -13,7 +13,6 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -27,11 +26,12 @@ from prade.core.execution import Execution, Shared, several
 from prade.core.files import replace_file
 from prade.data.public.joint import Prior
 from prade.data.public.public import Public
-from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
-from prade.estimating.levels.foundation import Foundation, GroupPriors, Tilt
+from prade.estimating.levels.foundation import Foundation, GroupPriors
+from prade.estimating.levels.group_fits import Made
 from prade.estimating.levels.public_cells import Cells, PublicCells, Support
 from prade.estimating.levels.totals import ErrorsOfRows
+from prade.estimating.levels.tree import Kind
 from prade.estimating.levels.variation import numbered
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -47,56 +47,52 @@ FEWEST_SPANS = 64  # where there are many groups
 
 @dataclass(frozen=True, eq=False)
 class LevelEstimates:
-    """The estimates of one level; the first axis of every array is the group."""
+    """The groups of a level: numbers of rows, the variances of their errors, and the model of the shares."""
 
-    parts: tuple[Part, ...]
     totals: Floats
-    multipliers: Floats
-    status: tuple[str, ...]
-    kl: Floats
-    gap: Floats
-    rows_variance: Floats  # of the errors of `totals`
-    fitted: Floats | None  # of `LevelSmoothing`, [groups, blocks, 6]; None if not fitted
-    excess: Floats | None  # of `LevelSmoothing`, [groups, cells]; None if not fitted
-    apart: Floats | None  # of `LevelSmoothing`, [groups, 4, cells]; None if no column differs on its own
-    emptied: tuple[bytes | None, ...]  # of `Tilt`
+    rows_variance: Floats
+    kinds: dict[bool, Kind]
 
 
 class Distributions:
-    """The distributions of a release's groups, on the rows of a public table, or on those of its `support`."""
+    """The distributions of a release's groups, on the rows of a public table, or on those of its `support`.
 
-    def __init__(self, release: Release, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
+    `levels` are everybody and those of the plan (`Foundation.groupings`); `made` are the estimates of the last one's
+    groups. All above are their sums.
+    """
+
+    def __init__(
+        self,
+        release: Release,
+        public: Public,
+        settings: Settings,
+        levels: Sequence[LevelEstimates],
+        made: Sequence[Made],
+    ) -> None:
         self.release = release
         self.plan: Plan = release.plan
         self.public = public
         self.settings = settings
         self.levels = tuple(levels)
+        self.made = tuple(made)
         self.kept_weights: Kept | None = None  # of the last level, opened in the release's folder
         self.weights_when_asked: WeightsWhenAsked | None = None  # opens them, or writes them first
 
-    def weights(self, level: int, group: int) -> Floats:
-        """Weights of the support's rows in a group of a level."""
-        *above, tilt = self._tilts(level, group)
-        return self.foundation.weights_of(tilt, self.foundation.weights(above))
-
-    def _worked_out(self, group: int) -> tuple[Floats, Floats]:
-        """Weights of the support's rows in a group of the last level, and the shares of the cells of its parts."""
-        *above, tilt = self._tilts(len(self.levels) - 1, group)
-        return self.foundation.worked_out(tilt, self.foundation.weights(above))
-
-    def _tilts(self, level: int, group: int) -> list[Tilt]:
-        """The tilts of a group and of all above it, from the first level on."""
-        above = self._tilts(level - 1, int(self.priors[level].parent_of[group])) if level else []
-        kept = self.levels[level]
-        return [*above, Tilt(level, group, kept.multipliers[group], kept.emptied[group])]
+    def weights(self, group: int) -> Floats:
+        """Weights of the support's rows in a group of the last level."""
+        return self.foundation.weights_of(self.made[group].tilt)
 
     def joint(self, group: int, level: int = -1) -> Prior:
         """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
-        return self.support.public.prior.with_weights(self.weights(level % len(self.levels), group))
+        within = self.plan.groupings[-1].above(self.plan.groupings[level])
+        mine = np.flatnonzero(within == group).tolist()
+        rows = np.maximum(self.totals[mine], 1e-9)
+        weights = sum(number * self.weights(each) for number, each in zip(rows / rows.sum(), mine, strict=True))
+        return self.support.public.prior.with_weights(np.asarray(weights))
 
     def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
         """task(group, weights) for every group of the last level, in order, in threads."""
-        return several(lambda group: task(group, self._worked_out(group)[0]), range(len(self.totals)), threads)
+        return several(lambda group: task(group, self.weights(group)), range(len(self.totals)), threads)
 
     def masses(self, cells: Cells, times: Floats | None = None, threads: int = 1) -> Floats:
         """Shares of some cells in every group of the last level, times a number of each public row: [groups, cells]."""
@@ -151,13 +147,13 @@ class Distributions:
 
     def tables_of(self, parts: Sequence[Part], first: int, factors: Floats) -> tuple[Floats, Floats]:
         """As `tables` for as many groups as there are factors, from `first` on; their weights add up by factors."""
-        known, shares, everybody = self.layouts[-1], list[Floats](), np.zeros(len(self.support))
-        own = set(parts) <= set(known.workload)  # among the cells that the level's groups were estimated from
+        known, shares, everybody = self.foundation.layout, list[Floats](), np.zeros(len(self.support))
+        own = set(parts) <= set(known.workload)  # among the cells that the groups were estimated from
         numbers = np.arange(known.n_cells)
         at = [numbers[known.part(known.workload.parts.index(part))] for part in parts] if own else []
         layout = known if own else self.foundation.layout_of(tuple(parts))
         for group, factor in enumerate(factors, first):
-            weights, masses = self._worked_out(group)
+            weights, masses = self.foundation.worked_out(self.made[group].tilt)
             shares.append(masses[np.concatenate(at)] if own else layout.masses_of(layout.collapsed(weights)))
             everybody += factor * weights
         return np.stack(shares), everybody
@@ -169,16 +165,10 @@ class Distributions:
 
     @cached_property
     def errors_of_rows(self) -> ErrorsOfRows:
-        """For `variance_of_sums`, from the last level up to everybody.
-
-        The groups of the first level are drawn towards each other, and their sum stays that of the raw answers.
-        """
+        """For `variance_of_sums`, from the last level up to everybody."""
         variances = [each.rows_variance for each in self.levels[::-1]]
-        groupings = self.plan.groupings[::-1]
-        parents = [each.above(coarser) for each, coarser in pairwise(groupings)]
-        everybody = np.zeros(len(groupings[-1]), np.int64)
-        of_everybody = self.answers[0].total_variance.sum(keepdims=True)
-        return ErrorsOfRows((*variances, of_everybody), (*parents, everybody))
+        parents = [self.foundation.parents(number) for number in range(len(self.levels) - 1, 0, -1)]
+        return ErrorsOfRows(tuple(variances), tuple(parents))
 
     @property
     def benchmarked(self) -> bool:
@@ -199,8 +189,8 @@ class Distributions:
         return Foundation.of(self.plan, self.cells, self.settings)
 
     @cached_property
-    def priors(self) -> list[GroupPriors]:  # what the groups of each level started from
-        return [self.foundation.priors(level) for level in range(len(self.levels))]
+    def priors(self) -> list[GroupPriors]:  # what everybody and the groups of each level started from
+        return [self.foundation.priors(number) for number in range(len(self.levels))]
 
     @cached_property
     def answers(self) -> list[RawAnswers]:  # what the groups of each level were estimated from
@@ -215,16 +205,12 @@ class Distributions:
         return self.foundation.support
 
     @cached_property
-    def layouts(self) -> list[Layout]:  # the support's rows as each level's parts see them
-        return [self.foundation.layout(level) for level in range(len(self.levels))]
-
-    @cached_property
     def kept_errors(self) -> dict[tuple[int, int], Any]:  # by level and block, for `error_bars`
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be worked out again: weights, priors, and matrices of error bars."""
-        left_out = {"foundation", "priors", "layouts", "kept_errors"}
+        left_out = {"foundation", "priors", "kept_errors"}
         state = {name: value for name, value in self.__dict__.items() if name not in left_out}
         return {**state, "kept_weights": None, "weights_when_asked": None}
 

@@ -22,7 +22,6 @@ from uuid import uuid4
 
 import numpy as np
 
-from prade.core.arrays import Floats
 from prade.core.errors import WorkloadError, names_of
 from prade.core.execution import Execution, Shared, WorkersError
 from prade.data.public.public import Public
@@ -54,8 +53,7 @@ from prade.estimating.levels.distributions import (
     kept_weights,
     record_of_estimates,
 )
-from prade.estimating.levels.error_bars import birge_ratios, shares_of_level
-from prade.estimating.levels.estimates_file import read_levels, save_levels
+from prade.estimating.levels.estimates_file import read_estimates, save_estimates
 from prade.estimating.levels.group_fits import FinishedGroups
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.statistics import Asked, mean_or_sum_of, quantile_of, ratio_of
@@ -102,46 +100,20 @@ class Estimates(Distributions):
         """
         public = obeying(public, release.plan.invariants)
         descent = Descent(release, public, settings, cells=cells, execution=execution)
-        parents, levels, followed = descent.top, list[LevelEstimates](), list[Floats]()
-        done, number = 0, sum(map(len, release.plan.groupings))
+        number = len(release.plan.groupings[-1])
         with FinishedGroups(unfinished) as finished, _folder_for_workers(execution, unfinished) as folder:
             if folder is not None:
                 descent.share(folder, uuid4().hex)
-            for level in range(len(release.plan.levels)):
-                groups, made = descent.groups(level, parents), dict(finished.earlier(level))
-                if made:
-                    done += len(made)
-                    execution.tell("estimating", done, number)
-                for batch in descent.made(groups, made):
-                    made |= {each.tilt.group: each for each in batch}
-                    finished.add(batch)
-                    done += len(batch)
-                    execution.tell("estimating", done, number)
-                in_order = [made[group] for group in range(len(groups))]
-                levels.append(groups.estimates(in_order))
-                parents = [groups.handed_on(each) for each in in_order]
-                if groups.smoothed is not None:
-                    followed.append(groups.followed_cells)
-        estimates = cls(release, descent.public, descent.settings, levels)
+            made = dict(finished.earlier)
+            for batch in descent.made(made):
+                made |= {each.tilt.group: each for each in batch}
+                finished.add(batch)
+                execution.tell("estimating", len(made), number)
+        levels = [LevelEstimates(each.totals, each.rows_variance, each.kinds) for each in descent.tree.levels]
+        in_order = [made[group] for group in range(number)]
+        estimates = cls(release, descent.public, descent.settings, levels, in_order)
         estimates.cells = descent.cells
-        if estimates.benchmarked:
-            estimates._widen(np.stack([each.masses for each in in_order]), followed)
         return estimates
-
-    def _widen(self, masses: Floats, followed: Sequence[Floats]) -> None:
-        """Have the error bars follow the release's own residuals; the arguments are for `birge_ratios`, by level."""
-        levels = []
-        for level, kept in enumerate(self.levels):
-            grouping = self.plan.groupings[level]
-            above = self.plan.groupings[-1].above(grouping)
-            shares = shares_of_level(masses, self.levels[0].parts, kept.parts, self.totals, above, len(grouping))
-            reachable, recurs = self.layouts[level].reachable, self.priors[level].recurs
-            ratios = birge_ratios(self.answers[level], kept.totals, followed[level], shares, reachable, recurs)
-            assert kept.fitted is not None
-            fitted = kept.fitted.copy()
-            fitted[:, :, 3] = ratios
-            levels.append(replace(kept, fitted=fitted))
-        self.levels = tuple(levels)
 
     # ---------------------------------------------------------------- answers
 
@@ -234,7 +206,8 @@ class Estimates(Distributions):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a parquet file: one row per group of each level."""
-        save_levels(path, self.plan, self.settings, self.levels, inputs_hash(self.release, self.public))
+        inputs = inputs_hash(self.release, self.public)
+        save_estimates(path, self.plan, self.settings, self.levels, self.made, inputs)
 
     @classmethod
     def load(cls, path: str | PathLike[str], release: Release, public: Public) -> Estimates:
@@ -250,8 +223,8 @@ class Estimates(Distributions):
                 public = PublicCells(public).with_added(release, settings).public
             return inputs_hash(release, public)
 
-        settings, levels = read_levels(path, release.plan, inputs_of)
-        return cls(release, public, settings, levels)
+        settings, levels, made = read_estimates(path, release.plan, inputs_of)
+        return cls(release, public, settings, levels, made)
 
 
 @contextmanager

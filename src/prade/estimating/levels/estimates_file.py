@@ -17,104 +17,93 @@ from prade.data.read.files import IncompatibleFile, damage_reported, read_header
 from prade.estimating.estimate import Status
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.distributions import LevelEstimates
+from prade.estimating.levels.foundation import Tilt, groupings_of
+from prade.estimating.levels.group_fits import Made
+from prade.estimating.levels.random_effects import columns_of
+from prade.estimating.levels.tree import Kind
 from prade.estimating.levels.variation import blocks_of
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings, settings_of_file
-from prade.queries.parts import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 5
+FORMAT = 6
 LARGEST_TOTAL = 2**53  # rows of a group: noisy counts are not larger, and doubles hold it exactly
 
 
+class Models(msgspec.Struct):
+    """The models of a level: of groups that start from public rows of their own, and of the others."""
+
+    own: Kind | None
+    others: Kind | None
+
+
 class Header(msgspec.Struct):
-    """The header of the file: how the estimates were made, and a fingerprint of their inputs."""
+    """The header of the file: how the estimates were made, a fingerprint of their inputs, and the models by level."""
 
     format: int
     settings: dict[str, Any]
     inputs: str
+    models: list[Models]
 
 
 class Row(msgspec.Struct):
-    """One group's estimate: `LevelEstimates`, where `spread` is called `fitted`."""
+    """A group of a level; those of the last one have an estimate."""
 
+    level: int
     group: str
     total: float
-    status: Status
-    kl: float
-    gap: float
-    multipliers: list[float]
-    spread: list[list[float]] | None
-    excess: list[float] | None
-    emptied: bytes | None
-    apart: list[list[float]] | None
     rows_variance: float
+    status: Status | None
+    kl: float | None
+    gap: float | None
+    multipliers: list[float] | None
+    emptied: bytes | None
 
 
-def _rows_of(table: pa.Table) -> list[Row]:
-    """The rows of a table that has the columns and types that are written."""
-    import pyarrow as pa
-
-    numbers = pa.list_(pa.float64())
-    wanted = {
-        **dict.fromkeys(("level", "group", "status"), pa.string()),
-        **dict.fromkeys(("total", "kl", "gap", "rows_variance"), pa.float64()),
-        **dict.fromkeys(("multipliers", "excess"), numbers),
-        **dict.fromkeys(("spread", "apart"), pa.list_(numbers)),
-        "emptied": pa.binary(),
-        "alike": pa.null(),
-    }
-    given = {field.name: field.type for field in table.schema}
-    fits = len(given) == table.num_columns and given.keys() == wanted.keys()
-    if not fits or any(kind not in (wanted[name], pa.null()) for name, kind in given.items()):  # null: no value at all
-        raise Malformed("the columns are not those that are written")
-    return structured(table.drop_columns(["alike"]).to_pylist(), list[Row])
-
-
-def save_levels(
-    path: str | PathLike[str], plan: Plan, settings: Settings, levels: Sequence[LevelEstimates], inputs: str
+def save_estimates(
+    path: str | PathLike[str],
+    plan: Plan,
+    settings: Settings,
+    levels: Sequence[LevelEstimates],
+    made: Sequence[Made],
+    inputs: str,
 ) -> None:
     """Write a parquet file: one row per group of each level; `inputs` is a fingerprint of what they were made from."""
     import pyarrow as pa
 
-    tables = []
-    for planned, level, grouping in zip(plan.levels, levels, plan.groupings, strict=True):
-        columns: dict[str, Any] = {
-            "level": [planned.name] * len(grouping),
-            "group": grouping.labels(),
-            "total": level.totals,
-            "status": level.status,
-            "kl": level.kl,
-            "gap": level.gap,
-            "multipliers": level.multipliers,
-            "alike": None,  # weights of public groups, before version 0.10
-            "spread": level.fitted,
-            "excess": level.excess,
-            "emptied": level.emptied,
-            "apart": level.apart,
-            "rows_variance": level.rows_variance,
-        }
-        none = [None] * len(grouping)
-        tables.append(
-            {k: each.tolist() if isinstance(each, np.ndarray) else each or none for k, each in columns.items()}
-        )
-    joined = pa.table({name: [value for each in tables for value in each[name]] for name in tables[0]})
-    write_with_header(joined, {"format": FORMAT, "settings": asdict(settings), "inputs": inputs}, path)
+    groupings, rows = groupings_of(plan), []
+    for number, (grouping, level) in enumerate(zip(groupings, levels, strict=True)):
+        numbers = zip(grouping.labels(), level.totals.tolist(), level.rows_variance.tolist(), strict=True)
+        rows += [{"level": number, "group": name, "total": n, "rows_variance": v} for name, n, v in numbers]
+    for row, each in zip(rows[-len(made) :], made, strict=True):
+        multipliers, emptied = each.tilt.multipliers.tolist(), each.tilt.emptied
+        row |= {"status": each.status, "kl": each.kl, "gap": each.gap, "multipliers": multipliers, "emptied": emptied}
+    models = [Models(each.kinds.get(True), each.kinds.get(False)) for each in levels]
+    header = msgspec.to_builtins(Header(FORMAT, asdict(settings), inputs, models))
+    write_with_header(pa.Table.from_pylist(rows, pa.schema(_types())), header, path)
 
 
-def read_levels(
+def _types() -> dict[str, pa.DataType]:
+    import pyarrow as pa
+
+    numbers = dict.fromkeys(("total", "rows_variance", "kl", "gap"), pa.float64())
+    texts = dict.fromkeys(("group", "status"), pa.string())
+    given = {"level": pa.int64(), **numbers, **texts, "multipliers": pa.list_(pa.float64()), "emptied": pa.binary()}
+    return {name: given[name] for name in Row.__struct_fields__}
+
+
+def read_estimates(
     path: str | PathLike[str], plan: Plan, inputs_of: Callable[[Settings], str]
-) -> tuple[Settings, list[LevelEstimates]]:
-    """Read what `save_levels` wrote; `inputs_of` gives the fingerprint that the inputs must have for some settings."""
+) -> tuple[Settings, list[LevelEstimates], list[Made]]:
+    """Read what `save_estimates` wrote; `inputs_of` gives the fingerprint of the inputs for some settings."""
     from prade.data.read.tables import read_table
 
-    table, levels = read_table(path), []
+    table = read_table(path)
     with damage_reported(path, "saved estimates", AGAIN):
-        header = read_header(table, Header, path, FORMAT)
-        if header.format < FORMAT:
-            raise IncompatibleFile(f"{path} was made by an earlier version of prade: {AGAIN}")
+        earlier = f"{path} was made by an earlier version of prade: {AGAIN}"
+        header = read_header(table, Header, path, FORMAT, earlier)
         written = settings_of_file(header.settings)
         settings = structured(written, Settings)
         if asdict(settings) != written:
@@ -123,45 +112,43 @@ def read_levels(
             raise IncompatibleFile(
                 f"{path} was made from another release or public table; remove it, or give the same ones"
             )
-        rows = _rows_of(table)
-        for level, grouping in enumerate(plan.groupings):
-            mine, rows = rows[: len(grouping)], rows[len(grouping) :]
-            if [row.group for row in mine] != grouping.labels():
-                raise Malformed("rows are missing, or in another order")
-            levels.append(_level_of(parts_of(plan, level), mine))
-        if rows:
-            raise Malformed("there are more rows than groups")
-    return settings, levels
+        if {field.name: field.type for field in table.schema} != _types():
+            raise Malformed("the columns are not those that are written")
+        rows, groupings = structured(table.to_pylist(), list[Row]), groupings_of(plan)
+        wanted = [(number, name) for number, each in enumerate(groupings) for name in each.labels()]
+        if [(row.level, row.group) for row in rows] != wanted:
+            raise Malformed("rows are missing, or in another order")
+        if len(header.models) != len(groupings):
+            raise Malformed("there is not one model for each level")
+        levels, first = [], 0
+        for grouping, models in zip(groupings, header.models, strict=True):
+            mine, first = rows[first : first + len(grouping)], first + len(grouping)
+            levels.append(_level_of(plan, mine, models))
+        return settings, levels, [_made_of(plan, group, row) for group, row in enumerate(mine)]
 
 
-def _level_of(parts: tuple[Part, ...], rows: Sequence[Row]) -> LevelEstimates:
-    """The estimates of a level, if the numbers of its groups can be some."""
-
-    def numbers(name: str, *shape: int) -> Floats:
-        try:
-            found = np.array([getattr(row, name) for row in rows], np.float64)
-        except (TypeError, ValueError):  # some groups have none, or others than the rest
-            found = np.full(1, np.nan)
-        if found.shape != (len(rows), *shape) or not np.isfinite(found).all():
-            raise Malformed(f"{name} is not a finite number for each cell or block of every group")
-        return found
-
-    def optional(name: str, *shape: int) -> Floats | None:
-        return None if all(getattr(row, name) is None for row in rows) else numbers(name, *shape)
-
-    totals, variance, size = numbers("total"), numbers("rows_variance"), sum(part.n_cells for part in parts)
-    if not ((totals >= 0) & (totals <= LARGEST_TOTAL) & (variance >= 0)).all():
+def _level_of(plan: Plan, rows: Sequence[Row], models: Models) -> LevelEstimates:
+    totals, variance = (np.array([getattr(row, name) for row in rows]) for name in ("total", "rows_variance"))
+    if not ((totals >= 0) & (totals <= LARGEST_TOTAL) & (variance >= 0) & np.isfinite(variance)).all():
         raise Malformed("a total is not a number of rows, or its variance is negative")
-    return LevelEstimates(
-        parts,
-        totals,
-        numbers("multipliers", size),
-        tuple(row.status.value for row in rows),
-        np.array([row.kl for row in rows]),
-        np.array([row.gap for row in rows]),
-        variance,
-        optional("spread", len(blocks_of(parts)), 6),
-        optional("excess", size),
-        optional("apart", 4, size),
-        tuple(row.emptied for row in rows),
-    )
+    kinds = {own: kind for own, kind in ((True, models.own), (False, models.others)) if kind is not None}
+    parts = parts_of(plan, 0)
+    number, columns = len(blocks_of(parts)), columns_of(parts).shape[1]
+    for kind in kinds.values():
+        figures = [x for each in kind.scales for x in (each.a, each.b, each.k, *np.exp(each.columns))]
+        sizes = {len(each.columns) for each in kind.scales} | {columns}
+        if len(kind.scales) != number or len(kind.told) != number or len(sizes) > 1:
+            raise Malformed("a model does not have the plan's cells and columns")
+        if not (np.isfinite([*figures, *kind.told]).all() and min([*figures, *kind.told]) >= 0):
+            raise Malformed("a scale of a model is not a finite number of 0 or more")
+    return LevelEstimates(totals, variance, kinds)
+
+
+def _made_of(plan: Plan, group: int, row: Row) -> Made:
+    """The estimate of a group of the last level, if its numbers can be those of one."""
+    numbers: Floats = np.array(row.multipliers if row.multipliers is not None else [np.nan], np.float64)
+    if len(numbers) != sum(part.n_cells for part in parts_of(plan, 0)) or not np.isfinite(numbers).all():
+        raise Malformed("multipliers is not a finite number for each cell of every group")
+    if row.status is None or row.kl is None or row.gap is None:
+        raise Malformed("a group of the last level has no status, kl or gap")
+    return Made(Tilt(group, numbers, row.emptied), row.status.value, row.kl, row.gap)

@@ -1,25 +1,26 @@
-"""What all groups of a release are estimated from, wherever that is done: public rows, layouts, priors, parents.
+"""What all groups of a release are estimated from: public rows, their layout, base distributions.
 
-A group that is estimated is small: its `Tilt`. From it and from those of its parents the weights of the public rows
-are worked out again, in one pass over the rows for each.
+A group that is estimated is small: its `Tilt`. From it the weights of the public rows are worked out again, in one pass
+over the rows.
 
-    q_g  is proportional to  p_g exp(W' lambda_g)        p_g: the group's prior (`prade.estimating.levels.foundation`)
+    q_g  is proportional to  p_g exp(W' lambda_g)
+    p_g = own * (rows of the same group) + (1 - own) * public table        own: that of `Settings`
+
+p_g is the group's base distribution: the public table, unless the group has public rows of its own.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
 import numpy as np
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, Ints
 from prade.core.execution import Shared
-from prade.data.declare.groups import RecurringGroups
-from prade.data.public.joint import Prior
+from prade.data.declare.groups import Grouping, RecurringGroups
 from prade.data.public.public import Public, open_mapped, save_mapped
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import parts_of
@@ -30,17 +31,14 @@ from prade.queries.parts import Part
 from prade.release.derived_files import SUPPORT_FOR_WORKERS
 from prade.release.release import PLAN
 
-MOST_KEPT = 2**27  # bytes of parents' weights; children come parent by parent, so that few are needed at a time
-
 
 @dataclass(frozen=True, eq=False)
 class Tilt:
-    """What turns a group's prior into its estimate.
+    """What turns the base distribution of a group of the last level into its estimate.
 
     `emptied` says which collapsed rows one of the paper's estimators left without mass, eight in a byte; None for none.
     """
 
-    level: int
     group: int
     multipliers: Floats
     emptied: bytes | None = None
@@ -49,7 +47,8 @@ class Tilt:
 class Foundation:
     """The public rows that estimates start from, with what is made of them once: several threads may use it.
 
-    `support` has these rows: all of the public table, or some that stand for all.
+    `support` has these rows: all of the public table, or some that stand for all. `groupings` are everybody and the
+    levels of the plan; where the plan begins with one group, that is everybody.
     """
 
     def __init__(self, plan: Plan, support: Support, settings: Settings) -> None:
@@ -58,91 +57,75 @@ class Foundation:
         self.settings = settings
         self._lock = Lock()
         self._priors: dict[int, GroupPriors] = {}
-        self._parents: OrderedDict[tuple[int, int], Floats] = OrderedDict()
-        self._handed_on: dict[int, tuple[Floats, Layout]] = {}  # by level: a parent's weights, and what it hands on
+        self.groupings = groupings_of(plan)
+        self.above_plan = len(self.groupings) - len(plan.groupings)  # 1 if everybody is no level of the plan
 
     @classmethod
     def of(cls, plan: Plan, cells: PublicCells, settings: Settings) -> Foundation:
         """The foundation of a plan's estimates on a public table."""
-        support = cells.support(settings, parts_of(plan, 0), plan.groupings)  # the first level has the parts of all
-        return cls(plan, support, settings)
+        return cls(plan, cells.support(settings, parts_of(plan, 0), plan.groupings), settings)
 
-    def layout(self, level: int) -> Layout:
-        """The support's rows as the parts of a level see them."""
-        return self.layout_of(parts_of(self.plan, level))
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts of the plan, at whatever level they were asked for."""
+        return parts_of(self.plan, 0)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The support's rows as all parts of the plan see them."""
+        return self.layout_of(self.parts)
+
+    def asked(self, number: int) -> tuple[int, Grouping | None]:
+        """What `raw_answers` takes for one of the groupings."""
+        return max(number - self.above_plan, 0), self.groupings[number] if number < self.above_plan else None
 
     def layout_of(self, parts: tuple[Part, ...]) -> Layout:
         """The support's rows as any parts see them."""
         with self._lock:
             return self.support.layout(parts)
 
-    def priors(self, level: int) -> GroupPriors:
-        """What the groups of a level start from."""
+    def priors(self, number: int) -> GroupPriors:
+        """What the groups of one of the groupings start from."""
+        number %= len(self.groupings)
         with self._lock:
-            if level not in self._priors:
-                self._priors[level] = GroupPriors(self.support.public, self.plan, level, self.settings)
-            return self._priors[level]
+            if number not in self._priors:
+                self._priors[number] = GroupPriors(self.support.public, self.groupings[number], self.settings)
+            return self._priors[number]
 
-    def own_prior(self, level: int, group: int) -> bool:
-        """Whether a group's prior is not that of all other groups of its parent."""
-        return bool(self.priors(level).recurring.recurs[group])
+    def parents(self, number: int) -> Ints:
+        """For each group of one of the groupings, the group of the one before that contains it."""
+        mine = self.groupings[number]
+        return mine.above(self.groupings[number - 1]) if number else np.zeros(len(mine), np.int64)
 
-    def prior(self, level: int, group: int, parent: Floats) -> Prior:  # given the weights of its parent
-        return self.support.public.prior.with_weights(self.priors(level).weights(group, parent))
+    def start(self, group: int, number: int = -1) -> Layout:
+        """The layout with the base distribution of a group, by default one of the last level."""
+        priors = self.priors(number)
+        if not priors.recurs[group]:
+            return self.layout
+        return self.layout.reweighted(self.support.public.prior.with_weights(priors.weights(group)))
 
-    def worked_out(self, tilt: Tilt, parent: Floats) -> tuple[Floats, Floats]:
-        """Weights of the support's rows in a group, and the shares of the cells of its level's parts."""
-        layout = self._of_group(tilt, parent)
+    def worked_out(self, tilt: Tilt) -> tuple[Floats, Floats]:
+        """Weights of the support's rows in a group, and the shares of the cells of the plan's parts."""
+        layout = self._of_group(tilt)
         tilted = layout.evaluate(tilt.multipliers)
         return layout.expand(tilted.normalised()), tilted.masses
 
-    def weights_of(self, tilt: Tilt, parent: Floats) -> Floats:
+    def weights_of(self, tilt: Tilt) -> Floats:
         """Weights of the support's rows in a group."""
-        return self._of_group(tilt, parent).weights(tilt.multipliers)
+        return self._of_group(tilt).weights(tilt.multipliers)
 
-    def _of_group(self, tilt: Tilt, parent: Floats) -> Layout:
-        """The layout with a group's prior, on the rows that may have mass."""
-        layout = self._starting(tilt, parent)
+    def _of_group(self, tilt: Tilt) -> Layout:
+        """The layout with a group's base distribution, on the rows that may have mass."""
+        layout = self.start(tilt.group)
         if tilt.emptied is None:
             return layout
         gone = np.unpackbits(np.frombuffer(tilt.emptied, np.uint8), count=layout.rows)
         return layout.restricted(gone == 0)
 
-    def _starting(self, tilt: Tilt, parent: Floats) -> Layout:
-        """The layout with a group's prior; groups without a prior of their own share that of the last such parent."""
-        own = self.own_prior(tilt.level, tilt.group)
-        with self._lock:
-            known = self._handed_on.get(tilt.level)
-        if known is not None and known[0] is parent and not own:
-            return known[1]
-        layout = self.layout(tilt.level).reweighted(self.prior(tilt.level, tilt.group, parent))
-        if not own:
-            with self._lock:
-                self._handed_on[tilt.level] = parent, layout
-        return layout
 
-    def weights(self, ancestors: Sequence[Tilt]) -> Floats:
-        """Weights of the rows in the last of these groups, each the parent of the next; of none, the whole table's.
-
-        Those used lately are kept, because all children need their parent's.
-        """
-        if not ancestors:
-            return self.support.public.prior.weights
-        *above, tilt = ancestors
-        with self._lock:
-            if (weights := self._parents.get((tilt.level, tilt.group))) is not None:
-                self._parents.move_to_end((tilt.level, tilt.group))
-                return weights
-        weights = self.weights_of(tilt, self.weights(above))
-        self.keep(tilt, weights)
-        return weights
-
-    def keep(self, tilt: Tilt, weights: Floats) -> None:
-        """Keep the weights of a group that has children, as long as there is room."""
-        with self._lock:
-            self._parents[tilt.level, tilt.group] = weights
-            while len(self._parents) > max(2, MOST_KEPT // weights.nbytes):
-                self._parents.popitem(last=False)
+def groupings_of(plan: Plan) -> tuple[Grouping, ...]:
+    """Everybody, and the levels of a plan; where the plan begins with one group, that is everybody."""
+    return plan.groupings if len(plan.groupings[0]) == 1 else (plan.groups.level(()), *plan.groupings)
 
 
 # ---------------------------------------------------------------------- for workers
@@ -162,54 +145,46 @@ def opened_foundation(folder: str, settings: Settings, _: str) -> Foundation:
     return Foundation(plan, Support(public, None, len(public)), settings)
 
 
-# ---------------------------------------------------------------------- the prior of a group
-
-# p_g = own * (rows of the same group) + (1 - own) * handed        own: that of `Settings`
-# handed = 0.95 * parent's estimate + 0.05 * public table
-
-
-HANDED_ON = 0.95  # of a parent's estimate; the rest is the public table, so that rows without weight can return
+# ---------------------------------------------------------------------- base distributions
 
 
 class GroupPriors:
-    """Prior weights, on the public rows, of the groups of one level of a plan."""
+    """Base distributions, on the public rows, of the groups of a level."""
 
-    def __init__(self, public: Public, plan: Plan, level: int, settings: Settings) -> None:
+    def __init__(self, public: Public, grouping: Grouping, settings: Settings) -> None:
         self.public = public
-        self.settings = settings
-        grouping = plan.groupings[level]
+        self.own = settings.own
         self.recurring = RecurringGroups.of(public.groups, grouping)
         self.recurs = self.recurring.recurs & bool(grouping.by)  # the whole table is not a group
-        self.parent_of = np.zeros(len(grouping), np.int64)
-        if level:
-            self.parent_of[grouping.number] = plan.groupings[level - 1].number
-        self.top = level == 0
 
-    def weights(self, group: int, parent: Floats) -> Floats:
-        """Weights of the rows in a group's prior; `parent` are the final weights of its parent."""
+    def weights(self, group: int) -> Floats:
+        """Weights of the rows in a group's base distribution."""
         table = self.public.prior.weights
-        handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
-        if not self.recurring.recurs[group]:
-            return handed
+        if not self.recurs[group]:
+            return table
         rows = np.where(self.recurring.rows(self.public.group, group), table, 0.0)
         total = float(rows.sum())
-        return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)
+        return np.asarray(self.own / total * rows + (1 - self.own) * table if total else table)
 
-    def masses(self, parents: Floats, support: Support, layout: Layout) -> Floats:
-        """Shares of cells by `weights`, [groups, cells], from those of the parents' final weights, [parents, cells].
-
-        Shares are sums of weights, so they mix as weights do, and no group needs a pass over the rows.
-        """
-        table = layout.masses_of(layout.base)
-        handed = (parents if self.top else HANDED_ON * parents + (1 - HANDED_ON) * table)[self.parent_of]
+    def masses(self, support: Support, layout: Layout) -> Floats:
+        """Shares of cells by `weights`, [groups, cells]. They are sums of weights, so no group needs a pass."""
+        table = np.repeat(layout.masses_of(layout.base)[None], len(self.recurs), axis=0)
         if not self.recurs.any():
-            return np.asarray(handed)
+            return table
         total = self.recurring.sums(self.public.group_weights)[:, None]
         rows = self.recurring.sums(support.group_sums(layout.workload.parts))
-        own = self.settings.own
-        mixed = own / np.where(total > 0, total, 1.0) * rows + (1 - own) * handed
-        return np.where(total > 0, mixed, handed)
+        mixed = self.own / np.where(total > 0, total, 1.0) * rows + (1 - self.own) * table
+        return np.where(self.recurs[:, None] & (total > 0), mixed, table)
 
     def sizes(self) -> Floats:
         """Weight of each group's own public rows, per year if there are several; 0 for none."""
         return np.asarray(self.recurring.sums(self.public.group_weights) / np.maximum(self.recurring.times, 1))
+
+    def sampling(self, top: bool) -> Floats:
+        """What base distributions vary by for being those of few public rows, as multiples of one row's variance.
+
+        All groups of a parent share the public table's, which is the parent's: only the `top` has it.
+        """
+        rows = self.recurring.sums(self.public.group_weights) * len(self.public)
+        own = np.where(self.recurs & (rows > 0), self.own**2 / np.maximum(rows, 1.0), 0.0)
+        return np.asarray(own + top / len(self.public))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_per_cell, shared_out
+from prade.core.arrays import Flags, Floats, Ints, mass_per_cell, shared_out
 from prade.estimating.levels.answers import RawAnswers
 
 if TYPE_CHECKING:
@@ -39,11 +39,24 @@ def estimated_totals(answers: RawAnswers, public: Floats) -> tuple[Floats, Float
     """
     expected = expected_totals(answers.totals, public)
     totals, variances = np.empty((2, len(expected)))
-    for mine in (public > 0, public <= 0):
-        if mine.any():
-            noisy = answers.totals[mine], answers.total_variance[mine], expected[mine]
-            totals[mine], variances[mine] = smooth_totals(*noisy), totals_variance(*noisy)
+    for mine in _kinds(public):
+        noisy = answers.totals[mine], answers.total_variance[mine], expected[mine]
+        totals[mine], variances[mine] = smooth_totals(*noisy), totals_variance(*noisy)
     return np.maximum(totals, 0.0), variances
+
+
+def expected_rows(answers: RawAnswers, public: Floats) -> tuple[Floats, Floats]:
+    """m_g and t_g^2 of all groups: what is thought of their numbers before any answer. One alone may be anything."""
+    expected = expected_totals(answers.totals, public)
+    variance = np.maximum(expected, FEWEST_ROWS) ** 2
+    for mine in _kinds(public):
+        if mine.sum() > 1:
+            variance[mine] = sum(_beyond_noise(answers.totals[mine], answers.total_variance[mine], expected[mine]))
+    return expected, variance
+
+
+def _kinds(public: Floats) -> list[Flags]:
+    return [mine for mine in (public > 0, public <= 0) if mine.any()]
 
 
 def adding_up(totals: Floats, variance: Floats, parent_of: Ints, parents: Floats) -> Floats:
