@@ -193,8 +193,8 @@ class Distributions:
         return [self.foundation.priors(number) for number in range(len(self.levels))]
 
     @cached_property
-    def answers(self) -> list[RawAnswers]:  # what the groups of each level were estimated from
-        return [raw_answers(self.release, level) for level in range(len(self.levels))]
+    def answers(self) -> list[RawAnswers]:  # what is measured about the groups of each level of the plan
+        return [raw_answers(self.release, level) for level in range(len(self.plan.levels))]
 
     @cached_property
     def cells(self) -> PublicCells:
