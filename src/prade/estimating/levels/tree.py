@@ -122,7 +122,7 @@ class _Level:
         foundation, plan = tree.foundation, tree.release.plan
         self.priors: GroupPriors = foundation.priors(number)
         self.parent_of: Ints = foundation.parents(number)
-        self.published = number - foundation.above_plan, plan
+        self.published = number - foundation.above_plan, foundation.groupings[number], plan
         self.answers: RawAnswers = raw_answers(tree.release, *foundation.asked(number))
         totals, unsure = estimated_totals(self.answers, self.priors.sizes())
         self.rows = np.maximum(with_published(totals, *self.published), FEWEST_ROWS)  # to divide by
