@@ -59,8 +59,8 @@ class Scales:
 
     @property
     def typical(self) -> float:
-        """The mean of D: the scale of a column that was not measured."""
-        return float(np.mean(np.exp(self.columns))) if self.columns else 1.0
+        """The geometric mean of D: the scale of a column that was not measured."""
+        return float(np.exp(np.mean(self.columns))) if self.columns else 1.0
 
 
 @dataclass(frozen=True, eq=False)
