@@ -27,9 +27,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import PradeError, many
@@ -47,9 +48,6 @@ from prade.diagnosis.null import (
 )
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NOTHING = "Nothing can be said about the public table: no table of a column was measured with its number of rows."
 # The types of the tables' columns; all others are numbers.
@@ -183,8 +181,6 @@ def _number(value: Any) -> float | None:
 
 
 def _table(rows: Iterable[dict[str, Any]], types: dict[str, str]) -> pa.Table:
-    import pyarrow as pa
-
     return pa.Table.from_pylist(list(rows), pa.schema(list(types.items())))
 
 

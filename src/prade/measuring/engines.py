@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError
@@ -279,8 +280,6 @@ def _numbers(content: NDArray[np.uint8], places: NDArray[np.int64], kind: str) -
 
 def _native(name: str, numbers: NDArray[Any], null: NDArray[np.bool_]) -> Any:
     """Numbers, truth values, and dates and times since 1970; infinite ones are far away."""
-    import pyarrow as pa
-
     if name == "date":
         limits = np.iinfo(np.int32)
         days = np.clip(numbers.astype(np.int64) + EPOCH_DAYS, limits.min, limits.max).astype(np.int32)
@@ -292,8 +291,6 @@ def _native(name: str, numbers: NDArray[Any], null: NDArray[np.bool_]) -> Any:
 
 
 def _slices(text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], null: NDArray[np.bool_]) -> Any:
-    import pyarrow as pa
-
     places = np.stack([starts, ends], axis=1)
     parts = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), places.size - 1, [None, pa.py_buffer(places), pa.py_buffer(text)]

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from prade.core.errors import DataError, PradeError
 from prade.core.files import find_same_file, found_files, paths_of, refuse_duplicates
 from prade.data.declare.column import Column
 from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
 from prade.data.read.cells import LARGEST_WHOLE
 from prade.data.read.csv import CsvFormat, format_of
 from prade.data.read.formats import NAMES, file_format
@@ -31,9 +32,6 @@ from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan
 from prade.privacy.protection import Unit
 from prade.queries.parts import Part
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
 
 Result = TypeVar("Result")
 FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite"}

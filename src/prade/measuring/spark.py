@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
+import pyarrow as pa
 
 from prade.core.errors import DataError
 from prade.data.read.frames import DeclaredType, Kind
@@ -172,8 +173,6 @@ def spark_stream(session: Any, name: str) -> Stream:
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         """Rows through this process: the same Arrow batches, as bytes."""
-        import pyarrow as pa
-
         with counting_in(session):
             for row in rows(names).mapInArrow(_packed, "batch binary").toLocalIterator():
                 yield from _batches(names, pa.ipc.open_stream(row[0]))
@@ -255,8 +254,6 @@ def _batches(names: Sequence[str], batches: Iterable[Any]) -> Iterator[Batch]:
 
 
 def _packed(batches: Iterable[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
     for batch in batches:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -270,8 +267,6 @@ def _count(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterat
 
 def _code(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
     """Rows in codes, each with its person, by which they are brought together."""
-    import pyarrow as pa
-
     for cells in _batches(names, batches):
         rows = [record.tobytes() for record in tally.coded(cells).records(tally.record)]
         people = [row[:16] for row in rows]
@@ -286,7 +281,5 @@ def _bound_and_count(tally: Tally, batches: Iterable[Any]) -> Iterator[Any]:
 
 def _other_than_zero(counts: Counts) -> Any:
     """The counts other than zero, and their places among all."""
-    import pyarrow as pa
-
     places = np.flatnonzero(counts)
     return pa.record_batch({"key": pa.array(places, pa.int64()), "rows": pa.array(counts[places], pa.int64())})

@@ -17,7 +17,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,12 @@ from numpy.typing import NDArray
 from prade.core.execution import cores
 from prade.data.declare.column import Column
 from prade.data.declare.groups import KeyedGroups
+from prade.data.declare.schema import Schema
 from prade.data.read.coding import code_cells, exact_ids
 from prade.measuring.person_bound import MEMORY, PLACE, PersonRows, Records, hashed, record_type
 from prade.measuring.streams import Batch
 from prade.privacy.protection import Unit
 from prade.queries.parts import Part
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
 
 Counts = NDArray[np.int64]
 

@@ -14,15 +14,13 @@ import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 from prade.core.errors import WorkloadError
+from prade.data.declare.column import Column
 from prade.data.declare.numeric import OffEdge
+from prade.data.declare.schema import Schema
 from prade.queries.query import Compare, Mask, Query, Value, backticked, column_of, parse, shorten
-
-if TYPE_CHECKING:
-    from prade.data.declare.column import Column
-    from prade.data.declare.schema import Schema
 
 Kind = Literal["mean", "sum", "quantile", "histogram"]
 

@@ -21,30 +21,29 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.arrays import Floats, PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, EstimationError, PradeError, Remark
+from prade.core.execution import cores
 from prade.core.files import sha256_of
 from prade.data.declare.schema import Schema
 from prade.data.read.files import damage_reported, whole_numbers
+from prade.data.read.tables import read_table
+from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.planning.invariants import not_protected
-from prade.planning.plan import RELEASED, Plan
+from prade.planning.plan import RELEASED, Plan, public_of
 from prade.planning.questions import Question
 from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.records import Claim
 from prade.privacy.noise_law import LAPLACE, NoiseLaw, noise_law
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from prade.diagnosis.diagnose import Diagnosis
-    from prade.queries.parts import Part
+from prade.queries.parts import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +198,6 @@ class Release:
         how much more samples vary than independent rows would, about 2 for people of the same households). All alarms
         are true with a chance of 95 %.
         """
-        from prade.core.execution import cores
-        from prade.diagnosis.diagnose import diagnosed
-        from prade.planning.plan import public_of
-
         rows = public_of(self.plan, public, weight).rows(self.plan.schema, self.plan.groups)
         threads = cores() if threads is None else threads
         return diagnosed(self.plan, self.noisy, rows, design_effect=design_effect, seed=seed, threads=threads)
@@ -228,7 +223,6 @@ class Release:
 
 def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
     """All noisy counts as one table with one row per count, ordered by question, part, group and cell."""
-    import pyarrow as pa
 
     def texts(codes: NDArray[np.int32], words: Sequence[str]) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(codes, pa.array(words, pa.string()))
@@ -255,8 +249,6 @@ def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
 
 def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
-    from prade.data.read.tables import read_table
-
     with damage_reported(path, "noisy counts", "restore the original"):
         values = whole_numbers(read_table(path, ["noisy"]), "noisy")
     shapes = [

@@ -10,23 +10,19 @@ from dataclasses import asdict
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prade.core.errors import many
 from prade.data.declare.schema import PublishedTotals, Rule
 from prade.data.read.files import copies_in_words
+from prade.estimating.levels.estimates import Estimates
 from prade.planning.invariants import not_protected
-from prade.planning.questions import TOTAL
+from prade.planning.plan import Plan
+from prade.planning.questions import TOTAL, Question
+from prade.planning.settings import Expected, Settings
+from prade.privacy.noise_law import NoiseLaw
 from prade.privacy.protection import meaning
-from prade.release.release import LABELS, read_account, read_manifest
-
-if TYPE_CHECKING:
-    from prade.estimating.levels.estimates import Estimates
-    from prade.planning.plan import Plan
-    from prade.planning.questions import Question
-    from prade.planning.settings import Expected, Settings
-    from prade.privacy.noise_law import NoiseLaw
-    from prade.release.release import Release
+from prade.release.release import LABELS, Release, read_account, read_manifest
 
 KINDS = (TOTAL, "one-way tables", "two-way tables")  # of questions, in the legend of page/report_budget.js
 LIBRARIES = ("prade", "numpy", "scipy", "numba", "pyarrow")

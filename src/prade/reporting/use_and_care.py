@@ -8,27 +8,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.errors import many
-from prade.data.declare.schema import Rule
+from prade.data.declare.schema import Rule, Schema
 from prade.data.read.files import copies_in_words
 from prade.estimating.levels.added_rows import FALSE_ALARM
+from prade.estimating.levels.estimates import Estimates
 from prade.planning.invariants import not_protected
-from prade.planning.plan import columns_left_out
-from prade.queries.parts import Marginal
-from prade.reporting.facts import COMMON, cells_of
+from prade.planning.plan import Plan, columns_left_out
+from prade.queries.parts import Marginal, Part
+from prade.reporting.facts import COMMON, Facts, cells_of
 from prade.reporting.statements import once_in_twenty, place_of, published_levels
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-    from prade.estimating.levels.estimates import Estimates
-    from prade.planning.plan import Plan
-    from prade.queries.parts import Part
-    from prade.reporting.facts import Facts
 
 NARROW = 0.2  # of a count: an interval that reaches further to either side is called wide
 MOSTLY = 0.5  # copies of public rows among the synthetic ones that call for a sentence

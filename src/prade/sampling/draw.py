@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,11 @@ from prade.core.arrays import Floats, Ints
 from prade.core.compiled import marked
 from prade.core.errors import EstimationError
 from prade.core.numbers import whole
+from prade.data.declare.schema import Schema
 from prade.data.public.joint import Codes
 from prade.sampling import kernels
 from prade.sampling.kernels import Tally
 from prade.sampling.pair_tables import PairTables, in_blocks
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
 
 ROWS_FOR_ORDER = 20_000  # enough for mutual information: the order only needs to be good, not best
 PASSES = 6  # the first visits every row of the sample, the others those that cost most

@@ -9,20 +9,18 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError
+from prade.data.declare.schema import Schema
 from prade.data.public.joint import Codes
 from prade.planning.task import Target, Wanted, wanted_of
 from prade.sampling import kernels
 from prade.sampling.kernels import ONE, Hurdle, Lines
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
 
 LARGEST_TABLES = 2**23  # cells of all tables together: 14 bytes each, 26 while they are filled
 HURDLE = 1 / 3  # share of a row's cells that are looked at first

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from prade.core.arrays import Ints
 from prade.core.errors import DataError
@@ -30,10 +31,7 @@ from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
 from prade.sampling.table import ROWS_OF_BATCH, Batch, TableOfRows, drawn_batches, numbers_of_rows, seed_of
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    Write = Callable[[pa.Table, int, int], None]  # the rows of a batch, its part, and how many are copies
+Write = Callable[[pa.Table, int, int], None]  # the rows of a batch, its part, and how many are copies
 
 LARGEST_FILE = 5_000_000  # rows; a release's folder gets more of them as a data set, unless another name is given
 MOST_FOLDERS = 1_000  # of groups of the first level; with more, the parts are side by side
@@ -156,8 +154,6 @@ def _writer(output: Output, schema: pa.Schema, folders: Sequence[str]) -> Iterat
 @contextmanager
 def _parts(root: Path, schema: pa.Schema, folders: Sequence[str]) -> Iterator[Write]:
     """A data set: one file for each batch that has rows, or a single one without rows."""
-    import pyarrow.parquet as pq
-
     numbers = [0] * len(folders)
 
     def write_part(table: pa.Table, part: int, copied: int) -> None:

@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError, closest, many, names_of
@@ -33,9 +34,6 @@ from prade.data.public.joint import Coded, encode
 from prade.data.read.cells import is_text, plain_cells
 from prade.data.read.tables import read_table, table_columns
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Pairs = int | Literal["all"] | Sequence[Sequence[str]]
 
@@ -95,8 +93,6 @@ class Score:
 
     def table(self) -> pa.Table:
         """One row per group: the group columns, true_rows, synthetic_rows, score and why."""
-        import pyarrow as pa
-
         columns = zip(*self.grouping.values, strict=True)
         named: dict[str, Any] = {name: list(column) for name, column in zip(self.grouping.by, columns, strict=True)}
         figures = {
@@ -109,8 +105,6 @@ class Score:
 
     def pair_table(self) -> pa.Table:
         """One row per pair: its two columns and its mean distance, the worst first."""
-        import pyarrow as pa
-
         worst = np.argsort(-self.pairs, kind="stable")
         first, second = zip(*(self.pair_names[k] for k in worst), strict=True)
         return pa.table({"first": first, "second": second, "distance": self.pairs[worst]})
@@ -236,8 +230,6 @@ def _checked_pair(columns: Sequence[str], pair: Any) -> Pair:
 
 def _groups_of(by: Sequence[str], truth: Any, synthetic: Any) -> pa.Table:
     """The groups that occur in either table, in the order of their values."""
-    import pyarrow as pa
-
     if isinstance(truth, tuple) or isinstance(synthetic, tuple):
         raise DataError("group numbers need the list of groups that they count; give it as `groups`")
     sides = [read_table(side, by) for side in (truth, synthetic)]
@@ -252,7 +244,6 @@ def _groups_of(by: Sequence[str], truth: Any, synthetic: Any) -> pa.Table:
 
 def _alike(name: str, truth: Any, synthetic: Any) -> tuple[Any, Any]:
     """The cells of a group column of both tables in types that go together: "06" and 6 are one, as when measuring."""
-    import pyarrow as pa
 
     def widest(kind: pa.DataType) -> pa.DataType:
         return pa.large_string() if is_text(kind) else pa.int64() if pa.types.is_signed_integer(kind) else kind
