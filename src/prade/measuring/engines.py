@@ -1,10 +1,8 @@
 """Rows of DuckDB, PostgreSQL and SQLite. No engine evaluates anything on a cell but writes it as text.
 
-DuckDB        Boolean, integers to 64 bits, floats, decimals, dates, times of all units, text: copied bit by bit;
-              the rest as the text of a cast, which exists for every value of every type
-PostgreSQL    Boolean, integers to 64 bits, floats, dates, times, text: the bytes that the server stores; the rest
-              as text by the type's own output function (not by a cast, which anybody may define)
-SQLite        cell by cell, because a column's declared type binds no cell: each may be a number, text or bytes
+The page of the privacy promise lists what is delivered natively. Other types of DuckDB are delivered as the text of a
+cast, which exists for every value of every type; those of PostgreSQL as text by the type's own output function, and not
+by a cast, which anybody may define.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Rows of Spark tables, coded and counted where they are.
 
 The codec runs in Spark's workers, which need prade; only counts come back. Spark evaluates nothing on a cell but
-conversions that exist for every value of a type.
-
-    natively    Boolean, integers, floats, decimals, dates, times, bytes; text, without its collation
-    as text     arrays, maps, structs and intervals
-
-    spark://session/...      the session that this process has, of whatever cluster
-    sc://host:port/...       a Spark Connect server; nothing but this Python is here
+conversions that exist for every value of a type: arrays, maps, structs and intervals come as text, and text without its
+collation. A session is that of this process, of whatever cluster, or one of a Spark Connect server.
 """
 
 from __future__ import annotations

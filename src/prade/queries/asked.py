@@ -1,8 +1,4 @@
-"""Questions to a release as text: a query that counts rows, or a statistic of a numeric column.
-
-    AGEP >= 65 and SEX == 2                 the number of rows
-    mean(WAGP), sum(WAGP), median(WAGP), quantile(WAGP, 0.9), histogram(AGEP)
-    mean(WAGP) where AGEP >= 18             of the rows that satisfy a query
+"""Questions to a release as text: a query that counts rows, or a statistic of a numeric column (`FORMS`).
 
 A comparison that no row of the schema's domain can satisfy is refused here: a plan may ask it, but a person who asks a
 release has mistaken the column's range.

@@ -1,13 +1,7 @@
 """A release: the folder that measuring writes, from which estimates, samples and reports are made.
 
-    plan.toml               what was asked
-    measurements.parquet    the noisy counts: level, group, part, cell, label, law, scale, noisy
-    release.json            versions, hashes of the two files above, and the ledger's head when it paid for the release
-    ledger.json             the cost, what remains, the privacy promise, and the ledger's head after the payment
-    labels.toml             if titles and labels were given later: the plan's schema with them
-
-The two JSON files end with a seal, the hash of the rest of the file. Nothing in the folder is private. It is written
-under another name and renamed once it is complete.
+The page of file formats lists its files. The JSON files end with a seal, the hash of the rest of the file. Nothing in
+the folder is private. It is written under another name and renamed once it is complete.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Synthetic rows in files: drawn and written batch by batch, so that the table is never held whole.
 
-    synthetic.parquet, rows.csv       one file
-    synthetic/                        a data set: a parquet file for each batch, in a folder for each group of the first
-                                      level, as in synthetic/STATE-17/part-00000.parquet
-
-Both have the same rows and types. A file or a data set is written beside its name and takes it when it is complete.
+They are one file, or a data set: a parquet file for each batch, in a folder for each group of the first level. Both
+have the same rows and types. A file or a data set is written beside its name and takes it when it is complete.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """CSV files: how they are written, and the records of private ones, whose cells depend on their own bytes alone.
 
 The caller declares the format; nothing about it is guessed from rows, and only the header is checked against it. A
-record of a private file is a line, whatever bytes it and its neighbours have, so one person's cell cannot join, split
-or hide the records of others.
-
-    line ends     LF or CR LF; the last line may lack one. Any other CR is part of a cell
-    cells         `cells_of`; the first cells count if there are too many; absent and empty cells are missing
-    empty lines   no records, except in a file with one column, where they are empty cells
-    encoding      a cell that is not text in the declared encoding becomes a text that no schema lists
+record of a private file is a line, whatever bytes it and its neighbours have (the page of file formats has the rules).
 
 Most records are written properly, and then array operations find their cells; the others are read one by one.
 """
