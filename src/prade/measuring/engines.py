@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 
 from prade.core.errors import DataError
 from prade.core.files import spill_folder
-from prade.data.read.cells import FARTHEST, decimal_cells, decoded_text, object_cells, plain_array, text_of_bytes
+from prade.data.read.cells import (
+    FARTHEST,
+    cells_between,
+    decimal_cells,
+    decoded_text,
+    object_cells,
+    plain_array,
+    text_of_bytes,
+)
 from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, connected, no_table, table_named
 
@@ -264,7 +272,7 @@ def _cells(rows: Sequence[bytes], types: dict[str, Type], encoding: str) -> Batc
         if kind.name in SENT:
             columns[name] = _native(kind.name, _numbers(content, start, SENT[kind.name]), null)
         else:
-            cells = decoded_text(_slices(text, start, place, null), encoding)
+            cells = decoded_text(cells_between(text, start, place, null), encoding)
             columns[name] = decimal_cells(plain_array(cells)) if kind.name in DECIMALS else cells
     if (place != ends).any():
         raise DataError("the server does not send one row per message")
@@ -286,14 +294,6 @@ def _native(name: str, numbers: NDArray[Any], null: NDArray[np.bool_]) -> Any:
         since = np.clip(numbers.astype(np.int64), -FARTHEST, FARTHEST) + EPOCH_MICROSECONDS
         return pa.array(since, mask=null).cast(pa.timestamp("us"))
     return pa.array(numbers.astype(numbers.dtype.newbyteorder("=")), mask=null)
-
-
-def _slices(text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], null: NDArray[np.bool_]) -> Any:
-    places = np.stack([starts, ends], axis=1)
-    parts = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), places.size - 1, [None, pa.py_buffer(places), pa.py_buffer(text)]
-    )
-    return parts.take(pa.array(np.arange(0, places.size, 2), mask=null))
 
 
 # ---------------------------------------------------------------------- SQLite

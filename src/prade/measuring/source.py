@@ -172,16 +172,13 @@ def tally_of(
         source.need_fit(tally.person, None)
     for column in tally.columns:
         source.need_fit(column.name, column)
-        if source.declared is None and column.value_type == "int" and _beyond_doubles(column):
+        whole = [abs(int(value)) for value in column.values] if column.value_type == "int" else [0]
+        if source.declared is None and max(whole) >= LARGEST_WHOLE:
             raise DataError(
                 f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may "
                 "store as floats that cannot distinguish them: list them as text, and store the column as text"
             )
     return tally
-
-
-def _beyond_doubles(column: Column) -> bool:
-    return max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE
 
 
 def counts_of(source: Stream, tally: Tally) -> list[list[Counts]]:

@@ -26,7 +26,6 @@ from prade.core.arrays import Floats, PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, EstimationError, PradeError, Remark
 from prade.core.execution import cores
-from prade.core.files import sha256_of
 from prade.data.declare.schema import Schema
 from prade.data.read.files import damage_reported, whole_numbers
 from prade.data.read.tables import read_table
@@ -279,7 +278,7 @@ def _labelled(plan: Plan, path: Path) -> tuple[Plan, str | None]:
 def file_hash(path: Path) -> str:
     try:
         with open(path, "rb") as file:
-            return sha256_of(file)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; a release has {', '.join(HASHED)} and {MANIFEST}") from None
     except OSError as error:

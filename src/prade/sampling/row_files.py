@@ -169,14 +169,16 @@ def _parts(root: Path, schema: pa.Schema, folders: Sequence[str]) -> Iterator[Wr
 def _one_file(path: Path, schema: pa.Schema, output: Output) -> Iterator[Write]:
     """One file; what it notes about all rows is added at the end."""
     numbers = np.zeros(2, np.int64)  # of copies, of rows
-    with file_format(output.path).writer(path, schema, spreadsheet_safe=output.spreadsheet_safe) as writer:
+    kind, safe = file_format(output.path), output.spreadsheet_safe
+    with kind.writer(
+        path, schema, lambda: noted_share(schema, *numbers.tolist()), spreadsheet_safe=safe
+    ) as write_table:
 
         def write(table: pa.Table, part: int, copied: int) -> None:
-            writer.write(table)
+            write_table(table)
             numbers[:] += copied, table.num_rows
 
         yield write
-        writer.note(noted_share(schema, *numbers.tolist()))
 
 
 def _need_replaceable(path: Path) -> None:

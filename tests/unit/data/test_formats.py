@@ -39,7 +39,7 @@ class Feather(FileFormat):
         for batch in feather.read_table(path, columns=list(names)).to_batches(rows):
             yield batch.columns
 
-    def writer(self, path, schema, *, spreadsheet_safe=False):
+    def writer(self, path, schema, noted=None, *, spreadsheet_safe=False):
         raise NotImplementedError
 
 

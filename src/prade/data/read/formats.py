@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,8 @@ from prade.data.read.csv import CsvFormat, csv_batches, first_line_outside, head
 from prade.data.read.files import parts_of, read_parts, schema_of
 
 Chosen = Callable[[Sequence[str]], list[str]]  # of all names of columns, those that are wanted
+Noted = Callable[[], pa.Schema] | None  # a schema with notes about all rows that were written
+Write = Callable[[pa.Table], None]
 Batches = Iterator[Sequence[Any]]  # of each wanted column, the cells as an Arrow array
 
 BYTES_OF_A_ROW = 64  # of a CSV file, roughly
@@ -43,14 +45,6 @@ ISO_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1
 
 # What a spreadsheet may run begins like this; the last four are full-width forms of the first four.
 FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
-
-
-class Writer(Protocol):
-    """Writes a file table by table; `note` adds what a schema notes about all of them, if the format can."""
-
-    def write(self, table: pa.Table) -> None: ...
-
-    def note(self, schema: pa.Schema) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -75,9 +69,9 @@ class FileFormat(ABC):
 
     @abstractmethod
     def writer(
-        self, path: Path, schema: pa.Schema, *, spreadsheet_safe: bool = False
-    ) -> AbstractContextManager[Writer]:
-        """A writer of tables with this schema."""
+        self, path: Path, schema: pa.Schema, noted: Noted = None, *, spreadsheet_safe: bool = False
+    ) -> AbstractContextManager[Write]:
+        """What writes a file table by table; at the end, what `noted` notes about all of them, if the format can."""
 
 
 # ---------------------------------------------------------------------- parquet
@@ -115,22 +109,15 @@ class Parquet(FileFormat):
                 yield [batch.column(batch.schema.get_field_index(name)) for name in names]
 
     @contextmanager
-    def writer(self, path: Path, schema: pa.Schema, *, spreadsheet_safe: bool = False) -> Iterator[Writer]:
+    def writer(
+        self, path: Path, schema: pa.Schema, noted: Noted = None, *, spreadsheet_safe: bool = False
+    ) -> Iterator[Write]:
         with pq.ParquetWriter(path, schema) as file:
-            yield _ParquetWriter(file)
-
-
-@dataclass(frozen=True)
-class _ParquetWriter:
-    file: pq.ParquetWriter
-
-    def write(self, table: pa.Table) -> None:
-        self.file.write_table(table)
-
-    def note(self, schema: pa.Schema) -> None:
-        # Arrow reads notes from its own copy of the schema.
-        own = {b"ARROW:schema": base64.b64encode(schema.serialize().to_pybytes())}
-        self.file.add_key_value_metadata({**(schema.metadata or {}), **own})
+            yield file.write_table
+            if noted is not None:  # Arrow reads notes from its own copy of the schema
+                every = noted()
+                own = {b"ARROW:schema": base64.b64encode(every.serialize().to_pybytes())}
+                file.add_key_value_metadata({**(every.metadata or {}), **own})
 
 
 # ---------------------------------------------------------------------- CSV
@@ -172,25 +159,15 @@ class Csv(FileFormat):
         return csv_batches(str(path), form, len(header), wanted, block=rows * BYTES_OF_A_ROW)
 
     @contextmanager
-    def writer(self, path: Path, schema: pa.Schema, *, spreadsheet_safe: bool = False) -> Iterator[Writer]:
+    def writer(
+        self, path: Path, schema: pa.Schema, noted: Noted = None, *, spreadsheet_safe: bool = False
+    ) -> Iterator[Write]:
         empty = csv_cells(schema.empty_table(), spreadsheet_safe=spreadsheet_safe)
         with (
             pa.output_stream(str(path), compression=self.compression) as stream,
             csv.CSVWriter(stream, empty.schema) as file,
         ):
-            yield _CsvWriter(file, spreadsheet_safe)
-
-
-@dataclass(frozen=True)
-class _CsvWriter:
-    file: csv.CSVWriter
-    spreadsheet_safe: bool
-
-    def write(self, table: pa.Table) -> None:
-        self.file.write_table(csv_cells(table, spreadsheet_safe=self.spreadsheet_safe))
-
-    def note(self, schema: pa.Schema) -> None:
-        """A CSV file has no place for notes."""
+            yield lambda table: file.write_table(csv_cells(table, spreadsheet_safe=spreadsheet_safe))
 
 
 def _text_of_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:

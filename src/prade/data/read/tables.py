@@ -115,17 +115,13 @@ def _arrow_column(source: Any, name: str, guess: bool) -> pa.Array:
             with suppress(Exception):  # Arrow does not have all types
                 return values.to_arrow()
         values = values.to_list()
-    if not guess and not _declares_type(values):
+    kind = getattr(values, "dtype", object)
+    kind = getattr(getattr(kind, "categories", None), "dtype", kind)
+    if not guess and np.dtype(object) == kind:
         return object_cells(values)
     with suppress(Exception):  # Arrow refuses mixed Python objects with various errors, which would quote a cell
         return pa.array(values, from_pandas=True)
     return pa.array([_cell_text(cell) for cell in values], type=pa.string()) if guess else object_cells(values)
-
-
-def _declares_type(values: Any) -> bool:
-    kind = getattr(values, "dtype", object)
-    kind = getattr(getattr(kind, "categories", None), "dtype", kind)
-    return np.dtype(object) != kind
 
 
 def _cell_text(cell: Any) -> str | None:
@@ -157,9 +153,9 @@ def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool
     kind, content = format_to_write(path, spreadsheet_safe=spreadsheet_safe), read_table(table)
     with (
         replace_file(path) as temporary,
-        kind.writer(temporary, content.schema, spreadsheet_safe=spreadsheet_safe) as writer,
+        kind.writer(temporary, content.schema, spreadsheet_safe=spreadsheet_safe) as write,
     ):
-        writer.write(content)
+        write(content)
 
 
 def group_cells(source: Any, name: str, table: pa.Table | None = None) -> pa.ChunkedArray:
