@@ -18,7 +18,6 @@ import numpy as np
 
 from prade.core.errors import DataError, PradeError
 from prade.core.files import find_same_file, found_files, paths_of, refuse_duplicates
-from prade.data.declare.column import Column
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.read.cells import LARGEST_WHOLE
