@@ -17,8 +17,7 @@ from prade.data.declare.schema import Column, Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget
-from prade.privacy.dataset_names import dataset_name
-from prade.privacy.protection import Unit
+from prade.privacy.protection import Unit, dataset_name
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import backticked, parse
 from prade.queries.workload import Workload

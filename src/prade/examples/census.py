@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.errors import PradeError
-from prade.data.declare.numeric import days
+from prade.data.declare.kinds import days
 from prade.data.declare.schema import Schema
 from prade.data.read.tables import write_table
 

@@ -32,8 +32,14 @@ from prade.core.interrupts import held_back
 from prade.data.public.table import PublicTable
 from prade.data.read.tables import write_table
 from prade.measuring.noise import add_noise
-from prade.measuring.refusals import refuse_same_contents, refuse_same_files
-from prade.measuring.source import EngineError, counts_of, open_source, planned_tally
+from prade.measuring.source import (
+    EngineError,
+    counts_of,
+    open_source,
+    planned_tally,
+    refuse_same_contents,
+    refuse_same_files,
+)
 from prade.measuring.streams import Stream
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan, plan_with_checked_files

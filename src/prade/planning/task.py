@@ -23,8 +23,7 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema, checked_invariants
 from prade.planning.invariants import published_totals, rules_of
 from prade.privacy.budget import Budget, Number
-from prade.privacy.dataset_names import dataset_name
-from prade.privacy.protection import Unit
+from prade.privacy.protection import Unit, dataset_name
 from prade.queries.asked import asked_query, statistic_of
 from prade.queries.parts import Marginal, Part, Predicate
 from prade.queries.query import Query, backticked

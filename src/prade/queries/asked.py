@@ -14,7 +14,7 @@ from typing import Literal, cast
 
 from prade.core.errors import WorkloadError
 from prade.data.declare.column import Column
-from prade.data.declare.numeric import OffEdge
+from prade.data.declare.kinds import OffEdge
 from prade.data.declare.schema import Schema
 from prade.queries.query import Compare, Mask, Query, Value, backticked, column_of, parse, shorten
 

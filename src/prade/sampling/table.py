@@ -41,8 +41,7 @@ from prade.estimating.levels.estimates import Estimates, inputs_hash, kept_estim
 from prade.planning.plan import Plan
 from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
-from prade.sampling.draw import SortedRows, check_whole, sample
-from prade.sampling.pair_tables import tables_first
+from prade.sampling.draw import SortedRows, check_whole, sample, tables_first
 
 MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
 ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole

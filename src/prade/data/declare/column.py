@@ -18,11 +18,11 @@ from prade.data.declare.kinds import (
     Declaration,
     Group,
     Mask,
+    Numeric,
     Unknown,
     check_words,
     settled_labels,
 )
-from prade.data.declare.numeric import Numeric
 
 KINDS: dict[str, type[Categorical | Numeric]] = {kind.name: kind for kind in (Categorical, Numeric, Group)}
 

@@ -19,10 +19,9 @@ from typing import Any
 
 from prade.core.errors import BudgetError, DataError, PradeError, Remedy, closest
 from prade.privacy.budget import Budget
-from prade.privacy.dataset_names import confusable, dataset_name
 from prade.privacy.ledger.file import BrokenChain, Head, LedgerFile
 from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement, shares_of
-from prade.privacy.protection import Unit
+from prade.privacy.protection import Unit, confusable, dataset_name
 
 VARIABLE = "PRADE_LEDGER"
 STAGES = ("count", "draw", "write")  # of a run, after its cost is reserved
