@@ -78,7 +78,8 @@ class LevelAnswers:
         """`prior` is for all columns of the schema, and `effect` that of the design."""
         self.grouping, self.counts, self.effect = grouping, counts, effect
         wanted = [(k, each) for k, each in enumerate(plan.questions) if each.level >= level]
-        asked = {name for _, question in wanted for part in _marginals(question) for name in part.columns}
+        parts = [part for _, question in wanted if not question.is_total for part in question.parts]
+        asked = {name for part in parts if isinstance(part, Marginal) for name in part.columns}
         names = [name for name in plan.schema.coded if name in asked and plan.schema.size(name) > 1]
         self.columns = Columns(names, plan.schema.shape(names))
         own = np.repeat([name in names for name in plan.schema.coded], plan.schema.shape(plan.schema.coded))
@@ -187,10 +188,6 @@ class LevelAnswers:
 def side_by_side(noisy: Noisy) -> list[Counts]:
     """The counts of each question, [groups, cells], all parts side by side."""
     return [np.concatenate(answers, axis=1) for answers in noisy]
-
-
-def _marginals(question: Question) -> list[Marginal]:
-    return [] if question.is_total else [part for part in question.parts if isinstance(part, Marginal)]
 
 
 def _onto(question: Question, columns: Columns) -> tuple[csr_array, Floats, Floats]:
