@@ -49,8 +49,8 @@ from prade.reporting import statements
 from prade.reporting.facts import Facts, Precision, View, cells_of, deviations, precision_of
 from prade.reporting.html import packed
 from prade.reporting.outlines import Outlines
+from prade.reporting.statements import Situation, measured_columns, unseen_values, use_and_care
 from prade.reporting.truth import Truth, truth_data
-from prade.reporting.use_and_care import Situation, measured_columns, unseen_values, use_and_care
 
 LARGEST_PAIR = 1_000  # cells; a picture of more would be illegible
 MOST_NUMBERS = 1_000_000  # in the tables of pairs by group, about two characters each

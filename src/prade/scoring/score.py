@@ -1,13 +1,7 @@
 """The score of the NIST 2020 Differential Privacy Temporal Map Challenge, sprint 2, for any table and any grouping.
 
-For each group g and pair of columns k, with P and Q the two-way tables of the true and of the synthetic rows,
-
-    d[g, k] = sum over cells |P - Q|        score[g] = mean over k of d[g, k]        mean = mean over g of score[g]
-
-    NIST score = 1000 (1 - mean / 2)
-
-A distance lies between 0 (the same) and 2 (nothing in common). A group scores 2 whatever its distances are when its
-numbers of true and synthetic rows differ by 250 or more (`bias`), or when one of the two has no rows.
+The page about scores has the formula. A group scores 2 whatever its distances are when its numbers of true and
+synthetic rows differ by 250 or more (`bias`), or when one of the two has no rows.
 
 As in the contest's own script (`runtime/scripts/metric.py` of drivendataorg/deid2-runtime): 50 draws of two different
 columns out of all but the group columns, so that a pair may count twice; numpy's `RandomState`, seed 123456; missing is
