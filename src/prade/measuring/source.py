@@ -24,8 +24,8 @@ from prade.data.declare.schema import Schema
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.cells import LARGEST_WHOLE
 from prade.data.read.csv import CsvFormat, format_of
-from prade.data.read.formats import NAMES, file_format
 from prade.data.read.frames import is_lazy, shared_memory
+from prade.data.read.tables import NAMES, file_format
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream
 from prade.measuring.spark import open_session, spark_stream
 from prade.measuring.streams import ROWS_PER_BATCH, Stream, file_stream, memory_stream

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, asdict, fields, replace
 from fractions import Fraction
@@ -474,19 +474,16 @@ class _Queries(msgspec.Struct, forbid_unknown_fields=True):
 
 def arguments_of_toml(text: str) -> dict[str, Any]:
     file = _read(toml_table(text), _File)
-    with within("schema"):
-        schema = Schema.from_dict(file.schema)
-    levels = []
+
+    def made(where: str, make: Callable[[Any], Record], value: Any) -> Record:
+        with within(where):
+            return make(value)
+
+    schema, levels = made("schema", Schema.from_dict, file.schema), []
     for number, level in enumerate(file.level, start=1):
         with within(f"level {number}"):
             asks = [Ask(Workload(schema, [_part(schema, part) for part in ask.parts]), ask.share) for ask in level.ask]
             levels.append(Level(level.by, asks, level.total))
-    with within("budget"):
-        budget = Budget.from_dict(file.budget)
-    with within("unit"):
-        unit = Unit.from_dict(file.unit)
-    with within("groups"):
-        groups = Groups.of(file.groups or None)
     public, settings = None, None
     if (files := file.public) is not None:
         with within("public"):
@@ -497,10 +494,10 @@ def arguments_of_toml(text: str) -> dict[str, Any]:
     return {
         "dataset": file.dataset,
         "schema": schema,
-        "budget": budget,
-        "unit": unit,
+        "budget": made("budget", Budget.from_dict, file.budget),
+        "unit": made("unit", Unit.from_dict, file.unit),
         "levels": levels,
-        "groups": groups,
+        "groups": made("groups", Groups.of, file.groups or None),
         "settings": settings,
         "expected": None if file.expected is None else _expected(file.expected),
         "public": public,

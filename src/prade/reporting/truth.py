@@ -34,8 +34,7 @@ from prade.core.execution import Execution
 from prade.core.files import found_files, paths_of
 from prade.data.public.joint import Coded, encode
 from prade.data.read.csv import format_of
-from prade.data.read.formats import NAMES
-from prade.data.read.tables import read_table, table_columns
+from prade.data.read.tables import NAMES, read_table, table_columns
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import kept_rows

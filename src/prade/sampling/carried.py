@@ -31,8 +31,7 @@ from prade.core.documents import json_value, structured
 from prade.core.errors import DataError, Remedy
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.files import HEADER
-from prade.data.read.formats import PARQUET, file_format
-from prade.data.read.tables import write_table
+from prade.data.read.tables import PARQUET, file_format, write_table
 from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.planning.plan import Plan, public_of
 from prade.planning.settings import Settings

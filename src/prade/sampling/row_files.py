@@ -21,7 +21,7 @@ from prade.core.execution import Execution
 from prade.core.files import replace_file, replace_folder
 from prade.data.public.table import PublicTable
 from prade.data.read.files import folder_name, noted_share, parts_of, schema_of
-from prade.data.read.formats import SUFFIXES, file_format, format_to_write
+from prade.data.read.tables import SUFFIXES, file_format, format_to_write
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
