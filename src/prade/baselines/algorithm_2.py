@@ -31,6 +31,7 @@ from prade.planning.questions import Ask, Level
 from prade.planning.task import Task
 from prade.queries.workload import Workload
 from prade.release.release import Release
+from prade.sampling.draw import check_whole
 from prade.sampling.row_files import RowFiles, write_batches
 from prade.sampling.table import Batch, TableOfRows
 from prade.tuning.mutual_information import MOST_CELLS, cliques, independent_columns, strongest_pairs
@@ -104,8 +105,7 @@ class Algorithm2:
         determines the random order of IDE's steps. A group whose answers concern no public row keeps its parent's
         distribution.
         """
-        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-            raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
+        check_whole(seed=seed)
         groupings, ide = release.plan.groupings, IDE(projection=self.projection, seed=seed)
         above = [public.prior]
         parent_of = np.zeros(len(groupings[0]), np.int64)
