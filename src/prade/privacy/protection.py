@@ -1,4 +1,4 @@
-"""What is protected, and how well: the unit of protection, what a budget means, and budgets that are too weak.
+"""What is protected, and how well: the unit of protection, what a budget means, weak budgets, names of data sets.
 
 A budget is weak if its epsilon is above 20, its delta is 1/1000 or more, or its rho implies an epsilon above 20 for
 delta = 10^-6. Before anything is read or spent, the user is told in numbers what such a budget means.

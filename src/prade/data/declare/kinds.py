@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.core.documents import writable
 from prade.core.errors import SchemaError, WorkloadError
 from prade.data.read.cells import LARGEST_WHOLE, PER_SECOND, is_number, is_text, numbers_in, numerals_in, texts_of
@@ -254,8 +255,6 @@ def settled_labels(column: Declaration, *, any_value: bool) -> dict[str, str]:
 
 # ---------------------------------------------------------------------- bins of numbers or dates
 
-
-Floats = NDArray[np.float64]
 
 EPOCH = datetime.date(1970, 1, 1)
 LARGEST_NUMBER = 1e300
