@@ -185,11 +185,6 @@ class LevelAnswers:
         return np.asarray((shares + added) / (1 + added * sizes))
 
 
-def side_by_side(noisy: Noisy) -> list[Counts]:
-    """The counts of each question, [groups, cells], all parts side by side."""
-    return [np.concatenate(answers, axis=1) for answers in noisy]
-
-
 def _onto(question: Question, columns: Columns) -> tuple[csr_array, Floats, Floats]:
     """The matrix from a question's cells to those of the columns; the sum and the maximum of the weights of its parts.
 
@@ -257,7 +252,7 @@ def predictions(public: Public, levels: Sequence[Grouping]) -> list[Predictions]
 
 
 def noise_of(plan: Plan, generator: np.random.Generator) -> list[Counts]:
-    """One draw of the noise of all questions, as `side_by_side` puts their counts."""
+    """One draw of the noise of all questions: for each, that of all its parts side by side."""
     return [
         question.law.simulated(float(question.scale), (len(plan.groupings[question.level]), question.cells), generator)
         for question in plan.questions
