@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints
+from prade.core.arrays import Ints
 from prade.core.errors import EstimationError, PradeError
 from prade.core.execution import Execution
 from prade.data.public.joint import Coded, Information, Prior
@@ -147,20 +147,16 @@ class Algorithm2:
             yield each.group, generator.choice(len(public), max(round(each.total), 0), p=each.estimate.weights)
 
 
-def asked_totals(release: Release, level: int) -> Floats:
-    """The noisy numbers of rows that were measured at a level, without those derived from its parts."""
-    for question, noisy in zip(release.plan.questions, release.noisy, strict=True):
-        if question.level == level and question.is_total:
-            return noisy[0][:, 0].astype(np.float64)
-    raise EstimationError(
-        f"level {release.plan.levels[level].name} has no measured number of rows, by which Algorithm 2 divides: make "
-        "the plan with Algorithm2().plan"
-    )
-
-
 def _level(release: Release, level: int, above: Sequence[Prior], parent_of: Ints, ide: IDE) -> Iterator[Estimated]:
     """IDE for each group of a level, starting from its parent's distribution, with a separate order of steps."""
-    totals = asked_totals(release, level)
+    pairs = zip(release.plan.questions, release.noisy, strict=True)
+    asked = next((noisy[0] for question, noisy in pairs if question.level == level and question.is_total), None)
+    if asked is None:  # a number that is derived from parts is none
+        raise EstimationError(
+            f"level {release.plan.levels[level].name} has no measured number of rows, by which Algorithm 2 divides: "
+            "make the plan with Algorithm2().plan"
+        )
+    totals = asked[:, 0].astype(np.float64)
     measured = [release.measurements(level, group) for group in range(len(totals))]
     if not measured[0]:
         raise EstimationError(

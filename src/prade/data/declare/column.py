@@ -108,10 +108,6 @@ class Column(Declaration):
         """The smallest and largest value of a bin; None where the bin is open-ended."""
         return Numeric(self).bounds(code)
 
-    def number_text(self, number: float) -> str:
-        """A number, or in a column of dates its date, as text."""
-        return Numeric(self).number_text(number)
-
     @property
     def heading(self) -> str:
         """The column's title, or its name, with the unit in parentheses: Wages (US dollars a year)."""
