@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.extending import get_cython_function_address
 
 from prade.core.arrays import Floats, Ints
 
@@ -88,7 +89,5 @@ def _call(name: str, *arguments: bytes | int | Floats) -> None:
 
 @cache
 def _routine(name: str, arguments: int) -> Callable[..., None]:
-    from numba.extending import get_cython_function_address  # takes a while to load
-
     address = get_cython_function_address("scipy.linalg.cython_lapack", name)
     return CFUNCTYPE(None, *[c_void_p] * arguments)(address)
