@@ -119,7 +119,8 @@ class Descent:
             with single_threaded_blas():  # the order of sums must not depend on what else runs
                 return task(self.estimate(group))
 
-        return several(alone, range(len(self.last.totals)) if groups is None else groups, self.execution.threads)
+        every = range(len(self.last.totals))  # what all groups share is worked out here, before the threads
+        return several(alone, every if groups is None else groups, self.execution.threads)
 
     def estimate(self, group: int, number: int = -1) -> GroupEstimate:
         """The estimate of one group of the last level, or of another of the foundation's groupings."""
