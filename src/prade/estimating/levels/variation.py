@@ -191,7 +191,7 @@ def weight_by_group(group: NDArray[Any], n_groups: int, cells: NDArray[Any], siz
 # ---------------------------------------------------------------------- blocks and families of cells
 
 
-MOST_SMOOTHED = 1_000  # cells in a block: the time for a covariance grows with the cube of their number
+MOST_SMOOTHED = 500  # cells in a block: the time for a covariance grows with the cube of their number
 PIECE = 200  # cells in each piece of a part that is larger than a block: of thousands of cells, few vary together
 
 
