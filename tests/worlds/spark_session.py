@@ -5,6 +5,7 @@ It also serves Spark Connect on loopback, so that other processes reach the same
 
 import importlib.util
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -57,6 +58,17 @@ def absent():
     return ""
 
 
+def python(folder):
+    """This Python for Spark's workers, without the archives that Spark puts before what is installed.
+
+    Each task forgets what is where, and then reads the contents of every archive again.
+    """
+    program, path = folder / "python", shlex.quote(os.environ.get("PYTHONPATH", ""))
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.quote(sys.executable)} "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
 @pytest.fixture(scope="session")
 def spark_settings():
     """A folder with spark-defaults.conf, which all sessions read that start while the tests run."""
@@ -69,7 +81,7 @@ def spark_settings():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(settings))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", sys.executable)  # of workers, also of those that serve Spark Connect
+        patch.setenv("PYSPARK_PYTHON", str(python(folder)))  # of workers, also of those that serve Spark Connect
         yield settings
     shutil.rmtree(folder, ignore_errors=True)
 
