@@ -19,15 +19,7 @@ from pathlib import Path
 
 LIBRARIES = (
     *("duckdb", "jinja2", "numba", "pandas", "pyarrow.compute", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"),
-    *(
-        "rich.table",
-        "scipy.linalg",
-        "scipy.optimize",
-        "scipy.sparse",
-        "scipy.stats",
-        "sklearn.ensemble",
-        "sklearn.tree",
-    ),
+    *("rich.table", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.ensemble"),
 )
 BROKEN = 70  # the exit code of a command whose process died
 CALL = """#!{python} -IS

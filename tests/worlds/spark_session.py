@@ -59,14 +59,11 @@ def absent():
 
 
 def python(folder):
-    """This Python for Spark's workers, without the archives that Spark puts before what is installed.
-
-    Each task forgets what is where, and then reads the contents of every archive again.
-    """
+    """This Python without Spark's archives, whose contents a worker would read again for each task."""
     program, path = folder / "python", shlex.quote(os.environ.get("PYTHONPATH", ""))
     program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.quote(sys.executable)} "$@"\n')
     program.chmod(0o755)
-    return program
+    return str(program)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +78,7 @@ def spark_settings():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(settings))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", str(python(folder)))  # of workers, also of those that serve Spark Connect
+        patch.setenv("PYSPARK_PYTHON", python(folder))  # of workers, also of those that serve Spark Connect
         yield settings
     shutil.rmtree(folder, ignore_errors=True)
 
