@@ -58,14 +58,6 @@ def absent():
     return ""
 
 
-def python(folder):
-    """This Python without Spark's archives, whose contents a worker would read again for each task."""
-    program, path = folder / "python", shlex.quote(os.environ.get("PYTHONPATH", ""))
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.quote(sys.executable)} "$@"\n')
-    program.chmod(0o755)
-    return str(program)
-
-
 @pytest.fixture(scope="session")
 def spark_settings():
     """A folder with spark-defaults.conf, which all sessions read that start while the tests run."""
@@ -75,10 +67,14 @@ def spark_settings():
     settings = folder / "conf"
     settings.mkdir()
     (settings / "spark-defaults.conf").write_text(DEFAULTS + f"spark.sql.warehouse.dir {folder}/warehouse\n")
+    # This Python without Spark's archives, whose contents a worker would read again for each task.
+    program, path = folder / "python", shlex.quote(os.environ.get("PYTHONPATH", ""))
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.quote(sys.executable)} "$@"\n')
+    program.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(settings))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", python(folder))  # of workers, also of those that serve Spark Connect
+        patch.setenv("PYSPARK_PYTHON", str(program))  # of workers, also of those that serve Spark Connect
         yield settings
     shutil.rmtree(folder, ignore_errors=True)
 
