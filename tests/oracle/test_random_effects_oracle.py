@@ -138,9 +138,9 @@ def test_scales_are_found_again():
 
 
 def test_one_column_that_drifted_widens_no_other():
-    """Its own deviations are five times as large. The others' are thought at most 1.4 times too large, and its own half.
+    """Its own deviations are five times as large. Others are thought at most 1.4 times too wide, it at least half.
 
-    With one scale for all columns, the others would be thought more than 1.4 times too large.
+    With one scale for all columns, the others would be thought more than 1.4 times too wide.
     """
     generator, groups, columns = np.random.default_rng(8), 40, np.repeat(np.eye(8), 4, axis=0)
     model = model_of(generator, columns)
