@@ -48,7 +48,7 @@ def test_recurring_groups_and_new_ones_are_fitted_apart():
 
 
 def test_what_is_expected_before_any_answer():
-    """2 m, and the standard error of d = 0: (2 m + v) sqrt(2 / 3 / (2 / 3)). A group alone may have any number of rows."""
+    """2 m, and the standard error of d = 0, here 2 m + v. A group alone may have any number of rows."""
     counts, public = np.array([110.0, 90.0, 100.0, 5_000.0]), np.array([100.0, 100.0, 100.0, 0.0])
     answers = RawAnswers((), [], np.zeros((4, 0)), counts, np.full(4, 100.0))
     expected, variance = expected_rows(answers, public)
