@@ -196,12 +196,13 @@ def with_published(totals: Floats, level: int, plan: Plan) -> Floats:
     """The numbers of rows of a level's groups, with what is published about them.
 
     Published there or further down: these numbers, added up. Published further up only: whole numbers in proportion to
-    `totals` that add up to the published number of each parent.
+    `totals` that add up to the published number of each parent. The level -1 is everybody, above the plan's levels.
     """
     groupings, published = plan.groupings, plan.published
     if below := [number for number in published if number >= level]:
-        above = groupings[min(below)].above(groupings[level])
-        return mass_per_cell(above, published[min(below)], len(groupings[level]))
+        grouping = groupings[level] if level >= 0 else plan.groups.level(())
+        above = groupings[min(below)].above(grouping)
+        return mass_per_cell(above, published[min(below)], len(grouping))
     if not published:
         return totals
     parent_of = groupings[level].above(groupings[max(published)])
