@@ -53,8 +53,12 @@ def release(folder=None):
 
 def bits(estimates):
     """All that was estimated, to the last bit."""
-    return [
-        b"".join(array.tobytes() for array in arrays if array is not None) + "".join(each.status).encode()
+    levels = [
+        each.totals.tobytes() + each.rows_variance.tobytes() + repr(sorted(each.kinds.items())).encode()
         for each in estimates.levels
-        for arrays in [(each.totals, each.multipliers, each.kl, each.gap, each.fitted, each.excess)]
+    ]
+    return levels + [
+        made.tilt.multipliers.tobytes()
+        + repr((made.tilt.group, made.tilt.emptied, made.status, made.kl, made.gap)).encode()
+        for made in estimates.made
     ]

@@ -27,7 +27,7 @@ LONGEST_FIRST = """
     architecture/test_plain_install
     statistical/test_audit unit/cli/test_demo property/test_noninterference integration/test_dask
     unit/tuning/test_workers faults/test_synthesize_faults statistical/test_release_noise unit/measuring/test_counts
-    statistical/test_error_bars oracle/test_smoothing_oracle docs/start-here.md unit/reporting/test_report
+    statistical/test_error_bars docs/start-here.md unit/reporting/test_report
     unit/test_synthesizer unit/tuning/test_explore unit/cli/test_plan_commands docs/how-to-choose.md unit/cli/test_main
     unit/tuning/test_targets unit/cli/test_worker_options docs/report.md README.md unit/test_pipeline
     conformance/test_engines conformance/test_estimators docs/test_notebooks browser/test_explore_page

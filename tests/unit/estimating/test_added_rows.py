@@ -162,7 +162,7 @@ def test_nothing_is_added_where_nothing_is_shown_or_wanted():
         found = Estimates.of(release, PUBLIC, settings)
         plain = Estimates.of(release, PUBLIC, replace(settings, unseen=False))
         assert found.public is PUBLIC
-        assert np.array_equal(found.weights(1, 0), plain.weights(1, 0))
+        assert np.array_equal(found.weights(0), plain.weights(0))
 
 
 def folder_of(tmp_path, settings=None):
@@ -180,7 +180,7 @@ def test_kept_estimates_and_rows_are_those_that_were_made(tmp_path, settings):
     for other in (kept, from_rows):
         assert other.public.added == made.public.added
         assert rows_of(other.public) == rows_of(made.public)
-        assert np.array_equal(other.weights(1, 3), made.weights(1, 3))
+        assert np.array_equal(other.weights(3), made.weights(3))
         for one, two in zip(sample_groups(made, 7), sample_groups(other, 7), strict=True):
             codes = (one.codes, two.codes) if hasattr(one, "codes") else ({"": one}, {"": two})
             assert all(np.array_equal(code, codes[1][name]) for name, code in codes[0].items())

@@ -1,5 +1,6 @@
 """All estimates of a release: worked out again from their multipliers, asked, kept in a file."""
 
+import json
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -81,18 +82,22 @@ def estimates():
 @pytest.mark.parametrize("levels", LEVELS)
 @pytest.mark.parametrize("settings", [Settings(), OTHER, Settings(own=1.0), Settings(own=0.0, smooth=False), *PAPERS])
 def test_weights_are_those_that_were_estimated(levels, settings):
-    """From multipliers alone, at every level: with own rows, with public groups mixed in, and handed on."""
+    """From multipliers alone, and those of a group above are the sum of the last level's groups."""
     release = released(survey(levels), 3)
     found = Estimates.of(release, PUBLIC, settings)
     descent = Descent(release, PUBLIC, settings)
-    parents = descent.top
-    for level in range(len(release.plan.levels)):
-        made = list(descent.level(level, parents, lambda each: each))
-        parents = descent.handed_on(level, parents)
-        for group, each in enumerate(made):
-            np.testing.assert_allclose(found.weights(level, group), each.estimate.weights, atol=1e-15)
-            assert found.levels[level].totals[group] == each.total
-            assert found.levels[level].status[group] == each.estimate.status.value
+    every = list(descent.map(lambda each: each))
+    for each, made in zip(every, found.made, strict=True):
+        np.testing.assert_allclose(found.weights(each.group), each.estimate.weights, atol=1e-15)
+        assert found.totals[each.group] == each.total
+        assert made.status == each.estimate.status.value
+    last = release.plan.groupings[-1]
+    for level, grouping in enumerate(release.plan.groupings):
+        above, rows = last.above(grouping), np.maximum(found.totals, 1e-9)
+        for group in range(len(grouping)):
+            mine = np.flatnonzero(above == group)
+            mean = rows[mine] @ np.stack([every[each].estimate.weights for each in mine]) / rows[mine].sum()
+            np.testing.assert_allclose(found.joint(group, level).weights, mean, atol=1e-14)
 
 
 def test_answers_that_cannot_be_used_leave_the_prior():
@@ -102,9 +107,9 @@ def test_answers_that_cannot_be_used_leave_the_prior():
     plan = Plan("survey", schema, Budget.pure(1), Unit(1), [Level((), Workload.marginals(schema, ["a"]), total=0)])
     release = Release(Path("nowhere"), plan, ((np.array([[-5, 12]]),),))
     found = Estimates.of(release, public, Settings(smooth=False, unseen=False))
-    assert found.levels[0].status == ("hopeless",)
-    np.testing.assert_allclose(found.weights(0, 0), 1 / 3)
-    np.testing.assert_allclose(Estimates.of(release, public, Settings(unseen=False)).weights(0, 0), 1 / 3)
+    assert found.made[0].status == "hopeless"
+    np.testing.assert_allclose(found.weights(0), 1 / 3)
+    np.testing.assert_allclose(Estimates.of(release, public, Settings(unseen=False)).weights(0), 1 / 3)
 
 
 def brute(estimates, by, value):
@@ -158,13 +163,17 @@ def test_a_file_brings_everything_back(tmp_path, levels, settings):
     estimates.save(tmp_path / "kept.parquet")
     again = Estimates.load(tmp_path / "kept.parquet", release, PUBLIC)
     assert again.settings == settings
-    for level, (one, other) in enumerate(zip(estimates.levels, again.levels, strict=True)):
-        assert one.parts == other.parts
-        assert one.status == other.status
-        for name in ("totals", "multipliers", "kl", "gap", "fitted", "excess", "apart", "rows_variance"):
+    for one, other in zip(estimates.levels, again.levels, strict=True):
+        models = [{own: (kind.scales, kind.told) for own, kind in each.kinds.items()} for each in (one, other)]
+        assert models[0] == models[1]
+        for name in ("totals", "rows_variance"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
-        for group in range(len(one.totals)):
-            assert np.array_equal(estimates.weights(level, group), again.weights(level, group))
+    for group, (one, other) in enumerate(zip(estimates.made, again.made, strict=True)):
+        np.testing.assert_array_equal([one.kl, one.gap], [other.kl, other.gap])  # a gap may be unknown
+        assert one.status == other.status
+        assert np.array_equal(estimates.weights(group), again.weights(group))
+    for query in ("SEX == 1", "AGE >= 65 and WORK == 'full'"):
+        assert again.answer(query).equals(estimates.answer(query))
 
 
 @pytest.fixture
@@ -205,10 +214,17 @@ def with_column(name, change):
     [
         lambda table: table.slice(0, 7),
         lambda table: pa.concat_tables([table, table.slice(0, 1)]),
-        with_column("multipliers", lambda cells: [each[:-1] for each in cells]),
-        with_column("multipliers", lambda cells: [None, *cells[1:]]),
+        with_column("multipliers", lambda cells: [each and each[:-1] for each in cells]),
+        with_column("multipliers", lambda cells: [*cells[:-1], None]),
+        with_column("multipliers", lambda cells: [each and [float("nan"), *each[1:]] for each in cells]),
         with_column("total", lambda cells: [float("nan"), *cells[1:]]),
-        with_column("status", lambda cells: ["splendid", *cells[1:]]),
+        with_column("total", lambda cells: [-1.0, *cells[1:]]),
+        with_column("rows_variance", lambda cells: [*cells[:-1], -1.0]),
+        with_column("rows_variance", lambda cells: [float("inf"), *cells[1:]]),
+        with_column("status", lambda cells: [*cells[:-1], "splendid"]),
+        with_column("kl", lambda cells: [*cells[:-1], None]),
+        with_column("group", lambda cells: cells[::-1]),
+        lambda table: table.drop_columns(["gap"]),
     ],
 )
 def test_a_table_that_does_not_fit_is_noticed_before_it_is_used(kept, change):
@@ -220,8 +236,8 @@ def test_a_table_that_does_not_fit_is_noticed_before_it_is_used(kept, change):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b'"format": 5', b'"format": 6', "has file format 6, and this prade reads up to 5; update prade"),
-        (b'"format": 5', b'"format": 2', "made by an earlier version of prade: run `prade estimate` again"),
+        (b'"format": 6', b'"format": 7', "has file format 7, and this prade reads up to 6; update prade"),
+        (b'"format": 6', b'"format": 5', "made by an earlier version of prade: run `prade estimate` again"),
         (b'"n0"', b'"n1"', "some settings are missing"),
         (b'"own"', b'"mixture": 0.3, "own"', r"mixture is 0\.3: version 0\.10 has no priors .* estimate anew"),
     ],
@@ -230,6 +246,44 @@ def test_other_headers_are_refused(kept, old, new, message):
     table = pq.read_table(kept)
     rewritten(kept, table, {"prade": table.schema.metadata[b"prade"].replace(old, new)})
     with pytest.raises(DataError, match=message):
+        Estimates.load(kept, RELEASE, PUBLIC)
+
+
+def with_models(change):
+    def changed(metadata):
+        header = json.loads(metadata[b"prade"])
+        change(header["models"])
+        return {"prade": json.dumps(header).encode()}
+
+    return changed
+
+
+def each_kind(change):
+    def changed(models):
+        for kind in (kind for model in models for kind in model.values() if kind is not None):
+            change(kind)
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        each_kind(lambda kind: kind["scales"][0].update(a=-0.5)),
+        each_kind(lambda kind: kind["scales"][0].update(k="much")),
+        each_kind(lambda kind: kind["scales"][0]["columns"].pop()),
+        each_kind(lambda kind: kind["scales"][0].update(columns=[1e4] * 3)),
+        each_kind(lambda kind: kind["scales"].clear()),
+        each_kind(lambda kind: kind["told"].append(1.0)),
+        each_kind(lambda kind: kind.update(told=[-1.0])),
+        lambda models: models.pop(),
+        lambda models: models[-1].pop("others"),
+    ],
+)
+def test_models_that_do_not_fit_are_noticed(kept, change):
+    table = pq.read_table(kept)
+    rewritten(kept, table, with_models(change)(table.schema.metadata))
+    with pytest.raises(DataError, match="saved estimates, or is damaged"):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 

@@ -1,10 +1,12 @@
-"""A group's prior by hand: its parent's estimate, its own public rows, public groups that resemble it."""
+"""A group's base distribution by hand: the public table, and the group's own public rows where it has any."""
 
 import numpy as np
+import pytest
 
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.data.public.public import Public
-from prade.estimating.levels.foundation import HANDED_ON, GroupPriors
+from prade.estimating.levels.foundation import Foundation, GroupPriors
+from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.settings import Settings
 from worlds.plans import plan_of
 from worlds.survey import PLACE, SEX, STATE
@@ -18,28 +20,40 @@ TABLE = {
 }
 GROUPS = {"STATE": [1, 2, 2, 3], "PUMA": ["a", "a", "z", "y"]}  # the last two have no public rows
 PUBLIC = Public.of(SCHEMA, TABLE, ["STATE", "PUMA"], weight="W")
-PARENT = np.array([0.4, 0.1, 0.1, 0.1, 0.3])
+ROWS = np.array(TABLE["W"])
 
 
-def priors(level, **settings):
+def foundation(**settings):
     sexes = Workload.marginals(SCHEMA, ["SEX"])
     levels = [Level((), sexes), Level("STATE", sexes), Level("PUMA", sexes)]
-    plan = plan_of(SCHEMA, *levels, groups=GROUPS)
-    return GroupPriors(PUBLIC, plan, level, Settings(**settings))
+    return Foundation.of(plan_of(SCHEMA, *levels, groups=GROUPS), PublicCells(PUBLIC), Settings(**settings))
 
 
-def test_own_rows_and_what_is_handed_on():
-    handed = HANDED_ON * PARENT + (1 - HANDED_ON) * np.array(TABLE["W"])
-    found = priors(1, own=0.6).weights(0, PARENT)
-    np.testing.assert_allclose(found, 0.4 * handed + 0.6 * np.array([1, 2, 3, 0, 0]) / 6, atol=1e-16)
-    found = priors(2, own=0.6).weights(1, PARENT)
-    np.testing.assert_allclose(found, 0.4 * handed + 0.6 * np.array([0, 0, 0, 1, 0]), atol=1e-16)
+def test_own_rows_and_those_of_the_table():
+    found = foundation(own=0.6)
+    np.testing.assert_allclose(found.priors(1).weights(0), 0.4 * ROWS + 0.6 * np.array([1, 2, 3, 0, 0]) / 6, atol=1e-16)
+    np.testing.assert_allclose(found.priors(2).weights(1), 0.4 * ROWS + 0.6 * np.array([0, 0, 0, 1, 0]), atol=1e-16)
 
 
-def test_a_group_without_public_rows_has_what_its_parent_hands_on():
-    handed = HANDED_ON * PARENT + (1 - HANDED_ON) * np.array(TABLE["W"])
-    for group in (2, 3):
-        np.testing.assert_allclose(priors(2, own=0.6).weights(group, PARENT), handed, atol=1e-16)
+def test_groups_without_public_rows_and_everybody_have_those_of_the_table():
+    found = foundation(own=0.6)
+    for level, group in ((0, 0), (2, 2), (2, 3)):
+        np.testing.assert_allclose(found.priors(level).weights(group), ROWS, atol=1e-16)
+
+
+@pytest.mark.parametrize("level", range(3))
+def test_shares_of_cells_are_those_of_the_weights(level):
+    found = foundation(own=0.6)
+    priors, sexes = found.priors(level), PUBLIC.prior.codes["SEX"]
+    expected = [np.bincount(sexes, priors.weights(group)) for group in range(len(priors.recurs))]
+    np.testing.assert_allclose(priors.masses(found.support, found.layout), expected, atol=1e-15)
+
+
+def test_what_few_public_rows_vary_by():
+    """Everybody has the table's five rows; the first state its own three, and the table only through its parent."""
+    found = foundation(own=0.6)
+    assert found.priors(0).sampling(top=True).tolist() == pytest.approx([1 / 5])
+    assert found.priors(1).sampling(top=False).tolist() == pytest.approx([0.36 / (0.6 * 5), 0.36 / (0.4 * 5), 0.0])
 
 
 def test_sizes_are_those_of_one_year_where_there_are_several():
@@ -55,4 +69,4 @@ def test_sizes_are_those_of_one_year_where_there_are_several():
         [Level(("PLACE", "YEAR"), sexes)],
         {"PLACE": ["a", "b"], "YEAR": [2020, 2020]},
     )
-    np.testing.assert_allclose(GroupPriors(public, plan, 0, Settings()).sizes(), [0.75 / 2, 0.25])
+    np.testing.assert_allclose(GroupPriors(public, plan.groupings[0], Settings()).sizes(), [0.75 / 2, 0.25])

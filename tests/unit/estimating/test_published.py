@@ -35,6 +35,7 @@ def test_groups_below_get_whole_numbers_in_proportion_that_add_up():
     assert below.tolist() == [3, 8, 0, 30, 60]
     assert with_published(np.array([7.0, 7.0]), 1, plan).tolist() == [11, 90]
     assert with_published(np.array([7.0]), 0, plan).tolist() == [101]
+    assert with_published(np.array([7.0]), -1, plan).tolist() == [101]  # everybody, above the plan's levels
     # where all children are estimated to be empty, the rows are divided evenly
     assert with_published(np.zeros(5), 2, plan).tolist() == [6, 5, 30, 30, 30]
 

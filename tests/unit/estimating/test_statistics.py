@@ -54,7 +54,7 @@ def rows_of(estimates, by=()):
     for number, values in enumerate(last.values):
         named = dict(zip(last.by, values, strict=True))
         key = tuple(named[name] for name in by)
-        found[key] = found.get(key, 0.0) + estimates.totals[number] * estimates.weights(1, number)
+        found[key] = found.get(key, 0.0) + estimates.totals[number] * estimates.weights(number)
     return found
 
 
@@ -87,7 +87,7 @@ def test_counts_are_those_of_the_weighted_rows(estimates, text, by):
         }
         inside = query.mask({**PUBLIC.prior.codes, **codes})
         key = tuple(named[name] for name in by)
-        count = estimates.totals[number] * estimates.weights(1, number)[inside].sum()
+        count = estimates.totals[number] * estimates.weights(number)[inside].sum()
         expected[key] = expected.get(key, 0.0) + count
         rows[key] += estimates.totals[number]
     table = estimates.answer(text, by=by)

@@ -48,7 +48,7 @@ def test_numbers_of_rows_are_whole_and_add_up(seed, parents):
 @pytest.mark.parametrize("epsilon", ["1/20", 1])
 def test_numbers_of_rows_add_up_at_every_level_of_a_release(epsilon):
     found, _ = estimated(epsilon, [Level(()), Level("STATE"), Level("PLACE", ONES)])
-    groupings = found.plan.groupings
+    groupings = found.foundation.groupings
     for upper, lower in ((0, 1), (1, 2)):
         sums = added_up(found.levels[lower].totals, groupings[lower].above(groupings[upper]), len(groupings[upper]))
         assert sums.tolist() == found.levels[upper].totals.tolist()

@@ -117,8 +117,13 @@ def test_simulated_noise_has_the_law_of_the_noise(law, scale):
     assert abs(draws.mean()) < 5 * np.sqrt(variance / draws.size)
     fourth = np.mean((draws**2 - variance) ** 2)
     assert abs(np.mean(draws**2) - variance) < 5 * np.sqrt(fourth / draws.size)
-    sums = law.simulated_sums(9, (1000, 200), np.random.default_rng(1))
-    assert sums.var() == pytest.approx(9 * law.unit_variance, rel=0.02)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_chance_of_noise_far_away_is_that_of_its_law(law):
+    deviations = np.array([0.0, 0.5, 2.0, 6.0])
+    expected = 2 * CONTINUOUS[law].sf(deviations * CONTINUOUS[law].std())
+    assert law.beyond(deviations) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("law", LAWS)

@@ -149,4 +149,4 @@ def test_public_tables_from_files_and_frames_give_the_same_values_and_frames_com
 def test_progress_is_told():
     told = []
     sample(RELEASE, TABLE, execution=Execution(2, progress=lambda *news: told.append(news)))
-    assert told == [("estimating", n, 7) for n in range(1, 8)] + [("sampling", n, 5) for n in range(1, 6)]
+    assert told == [("estimating", n, 5) for n in range(1, 6)] + [("sampling", n, 5) for n in range(1, 6)]

@@ -8,11 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prade import Task
 from prade.core.errors import many
 from prade.data.declare.schema import Schema
 from prade.data.public.public import Public
-from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.tuning.candidates import Candidates, Choice, with_least_noise
@@ -65,18 +63,6 @@ def test_a_choice_adds_up_to_the_whole_budget():
     assert [ask.share for ask in weighted[-1].asks] == shares
 
 
-def test_a_level_of_everybody_costs_nothing_and_is_no_part_of_the_task(data):
-    choice = Choice((("AGE",), ("SEX",)))
-    task = Task("people", data.schema, 1, levels=["PLACE"], groups=data.groups)
-    alone, below = (
-        Plan.of(task, replace(choice, everybody=each).levels(data.schema, task.levels)) for each in (False, True)
-    )
-    assert [level.by for level in below.levels] == [(), ("PLACE",)]
-    assert not below.levels[0].share
-    assert [question.scale for question in below.questions] == [question.scale for question in alone.questions]
-    assert alone.task == below.task == task == Task("people", data.schema, 1, levels=[(), "PLACE"], groups=data.groups)
-
-
 def test_ladders_change_one_thing_at_a_time(candidates_for):
     candidates = candidates_for(4)
     start = candidates.simplest()
@@ -87,14 +73,12 @@ def test_ladders_change_one_thing_at_a_time(candidates_for):
         assert len(different) <= 1 or (different == ["parts", "settings"] and "raw answers" in words), words
         assert candidates.plan_of(choice).budget == Budget.pure(4)
     words = " ".join(each for each, _ in seen)
-    for part in ("totals", "one-way", "two-way", "level 1", "n0", "raw answers", "larger shares", "posterior"):
+    for part in ("totals", "one-way", "two-way", "level 1", "n0", "raw answers", "larger shares"):
         assert part in words
     assert not any(each.startswith(("own", "trust")) for each, _ in seen)  # other places, and answers are smoothed
     raw = [each for each, _ in changes(candidates, replace(start, settings=Settings(smooth=False)))]
     assert any(each.startswith("trust") for each in raw)
-    assert not any(each.startswith(("n0", "posterior")) for each in raw)
-    gaussian = candidates_for(Budget.zcdp(1))
-    assert not any(each.startswith("posterior") for each, _ in changes(gaussian, gaussian.simplest()))
+    assert not any(each.startswith("n0") for each in raw)
 
 
 def test_least_noise_decides_the_law_of_a_choice(candidates_for):

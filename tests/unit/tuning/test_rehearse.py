@@ -11,6 +11,7 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Prior
 from prade.data.public.public import Public
+from prade.estimating.levels.tree import LevelPosterior
 from prade.examples import census_like
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
@@ -232,6 +233,19 @@ def test_risk_is_the_tail_of_the_noise_where_groups_differ_much_and_small_where_
     *_, stand_in = one_stand_in(alike)
     assert Rehearsal("other groups", [stand_in], [("a", "b")], bias=250).risk(plan) < 0.02
     assert Rehearsal("other groups", [stand_in], [("a", "b")], bias=None).risk(plan) == 0
+
+
+@pytest.mark.parametrize(("off_by", "deviation"), [(1.0, 100.0), (300.0, 300.0)])
+def test_risk_knows_what_a_rehearsal_found_and_how_far_off_that_was(off_by, deviation):
+    """Errors of 300 where 100 were thought to be usual make it 300; smaller ones are luck."""
+    schema, groups, stand_in = one_stand_in(np.full(40, 1_000.0))
+    plan = Plan("x", schema, Budget.pure("1/100"), Unit(1), [Level("G", Workload.marginals(schema, ["a"]))], groups)
+    found = LevelPosterior(1 + off_by * np.resize([1, -1], 40), np.full(40, 1e4), *np.zeros((2, 40, 1)), {})
+    rehearsal = Rehearsal("other groups", [stand_in], [("a", "b")], bias=250)
+    expected = np.exp(-(2**0.5) * 250 / deviation)
+    assert rehearsal.risk(plan, 0, found) == pytest.approx(expected, rel=1e-9)
+    half = Rehearsal("other groups", [replace(stand_in, noise=0.5)], [("a", "b")], bias=250)
+    assert half.risk(plan, 0, found) == pytest.approx(expected**0.5, rel=1e-9)  # the real noise is twice as large
 
 
 def test_errors_of_halves_are_scaled_back(data, same_places):

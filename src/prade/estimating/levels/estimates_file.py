@@ -19,7 +19,7 @@ from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.distributions import LevelEstimates
 from prade.estimating.levels.foundation import Tilt, groupings_of
 from prade.estimating.levels.group_fits import Made
-from prade.estimating.levels.random_effects import columns_of
+from prade.estimating.levels.random_effects import LARGEST, columns_of
 from prade.estimating.levels.tree import Kind
 from prade.estimating.levels.variation import blocks_of
 from prade.planning.plan import Plan
@@ -135,11 +135,12 @@ def _level_of(plan: Plan, rows: Sequence[Row], models: Models) -> LevelEstimates
     parts = parts_of(plan, 0)
     number, columns = len(blocks_of(parts)), columns_of(parts).shape[1]
     for kind in kinds.values():
-        figures = [x for each in kind.scales for x in (each.a, each.b, each.k, *np.exp(each.columns))]
+        figures = [*kind.told, *[x for each in kind.scales for x in (each.a, each.b, each.k)]]
+        widths = np.array([x for each in kind.scales for x in each.columns])
         sizes = {len(each.columns) for each in kind.scales} | {columns}
         if len(kind.scales) != number or len(kind.told) != number or len(sizes) > 1:
             raise Malformed("a model does not have the plan's cells and columns")
-        if not (np.isfinite([*figures, *kind.told]).all() and min([*figures, *kind.told]) >= 0):
+        if not (np.isfinite(figures).all() and min(figures) >= 0 and (np.abs(widths) <= LARGEST).all()):
             raise Malformed("a scale of a model is not a finite number of 0 or more")
     return LevelEstimates(totals, variance, kinds)
 

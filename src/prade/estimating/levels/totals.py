@@ -197,7 +197,7 @@ def with_published(totals: Floats, level: int, grouping: Grouping, plan: Plan) -
     """The numbers of rows of a level's groups, with what is published about them; everybody's level is -1 or 0.
 
     Published there or further down: these numbers, added up. Published further up only: whole numbers in proportion to
-    `totals` that add up to the published number of each parent.
+    `totals` that add up to the published number of each parent. The level -1 is everybody, above the plan's levels.
     """
     groupings, published = plan.groupings, plan.published
     if below := [number for number in published if number >= level]:

@@ -131,7 +131,7 @@ class _Level:
         self.part = parts_of_parents(self.rows, self.parent_of, int(self.parent_of.max()) + 1)
         self.seen, self.raw, self.noise, self.drawn = self._placed()
         self.before = self._before()
-        self.raw = reachable_shares(tree.layout, self.raw, self.base, self.noise, self.seen)
+        self.answered, self.raw = self.raw, reachable_shares(tree.layout, self.raw, self.base, self.noise, self.seen)
         expected, variance = expected_rows(self.answers, self.priors.sizes())
         known = any(level >= self.published[0] for level in plan.published)
         self.expected = np.ones(len(self.rows)) if known else expected / self.rows
@@ -229,7 +229,7 @@ class _Level:
     def raw_posterior(self, kinds: dict[bool, Kind]) -> LevelPosterior:
         """Raw answers where there are any, as if nothing else were known; the others are the parent's."""
         shares, variance = self.before.copy(), np.full_like(self.before, UNKNOWN)
-        shares[:, self.seen], variance[:, self.seen] = self.raw[:, self.seen], self.noise[:, self.seen] ** 2
+        shares[:, self.seen], variance[:, self.seen] = self.answered[:, self.seen], self.noise[:, self.seen] ** 2
         return self._adding_up(shares, variance, *estimated_totals(self.answers, self.priors.sizes()), kinds)
 
     def _adding_up(

@@ -1,4 +1,4 @@
-"""Smoothing on simulated groups: the variation is found, and answers get nearer to the truth."""
+"""How public groups differ, on simulated groups: the variation is found beyond what sampling alone would cause."""
 
 import numpy as np
 

@@ -1,0 +1,185 @@
+"""How groups differ: covariances cell by cell, and the fit against a likelihood of multivariate normals.
+
+The reference is restricted maximum likelihood by its definition: the likelihood of contrasts between groups, which do
+not contain the mean, evaluated by scipy and maximised without gradients.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.linalg import helmert
+from scipy.optimize import approx_fprime, minimize
+from scipy.stats import multivariate_normal
+
+from prade import Column, Schema, Workload
+from prade.estimating.levels.random_effects import (
+    UNSURE,
+    UNSURE_COLUMNS,
+    CellModel,
+    Deviations,
+    Scales,
+    columns_of,
+    fitted_scales,
+)
+from prade.estimating.levels.variation import PublicVariation
+
+SCHEMA = Schema.from_mbi({"A": 3, "B": 2})
+PARTS = Workload.marginals(SCHEMA, ["A", ("A", "B"), "B"])
+START = Scales(0.3, 0.2, 0.01, (0.0, 0.0))
+
+
+def spread(generator, cells, rank):
+    root = generator.normal(size=(cells, rank))
+    return root @ root.T / rank
+
+
+def model_of(generator, columns, between=1e-3):
+    cells = len(columns)
+    within = spread(generator, cells, cells) * 0.2
+    return CellModel.of(PublicVariation(between * spread(generator, cells, 4), within), columns)
+
+
+def deviations_of(raw, noise, rate, *, shares=None, rows=0.0):
+    """All groups alike, with equal parts of their parent's rows: raw shares less their mean."""
+    groups = len(raw)
+    shares = np.zeros(raw.shape[1]) if shares is None else shares
+    return Deviations(
+        raw - raw.mean(axis=0),
+        np.tile(noise**2, (groups, 1)),
+        np.full(groups, rate),
+        np.full(groups, 1 - 1 / groups),
+        np.tile(shares, (groups, 1)),
+        np.full(groups, rows),
+    )
+
+
+def test_a_cell_of_two_columns_has_half_of_each():
+    half = [[0.5, 0.5]] * 6
+    assert columns_of(PARTS).tolist() == [[1, 0]] * 3 + half + [[0, 1]] * 2
+
+
+def test_the_covariance_cell_by_cell():
+    """S_ij = sqrt(d_i d_j) (a B_ij + b B'_ij + (k + r) C_ij), with d of a pair's cell the mean of two in logarithms.
+
+    B' is B for cells of one column or of one pair, 0 between columns, and B / sqrt(2) for a cell of a pair and one of
+    its columns.
+    """
+    model = model_of(np.random.default_rng(0), columns_of(PARTS))
+    scales = Scales(0.7, 0.2, 0.05, (math.log(4.0), math.log(0.25)))
+    kind = ["A"] * 3 + ["AB"] * 6 + ["B"] * 2
+    d = {"A": 4.0, "B": 0.25, "AB": 1.0}
+    alone = {("A", "B"): 0.0, ("A", "AB"): math.sqrt(0.5), ("AB", "B"): math.sqrt(0.5)}
+    found = model.covariance(scales, 0.01)
+    for i, one in enumerate(kind):
+        for j, other in enumerate(kind):
+            shared = 1.0 if one == other else alone[min(one, other), max(one, other)]
+            mixed = (0.7 + 0.2 * shared) * model.between[i, j] + 0.06 * model.within[i, j]
+            assert found[i, j] == pytest.approx(math.sqrt(d[one] * d[other]) * mixed, rel=1e-12)
+    assert np.linalg.eigvalsh(found).min() > -1e-12
+    some = np.array([0, 4, 10])
+    np.testing.assert_allclose(model.of_cells(some).covariance(scales, 0.01), found[np.ix_(some, some)], rtol=1e-12)
+
+
+def log_density(model, contrasts, known, rate, logarithms, start):
+    """The logarithm of the posterior density of a, b, k and D."""
+    a, b, k = np.exp(logarithms[:3])
+    s = model.covariance(Scales(a, b, k, tuple(logarithms[3:])), rate)
+    first = np.concatenate([np.log([start.a, start.b, start.k]), start.columns])
+    widths = np.array([UNSURE] * 3 + [UNSURE_COLUMNS] * len(start.columns))
+    fit = multivariate_normal(np.zeros(len(s)), s + known).logpdf(contrasts).sum()
+    return fit - float(np.sum(((logarithms - first) / widths) ** 2)) / 2
+
+
+@pytest.mark.parametrize("rows", [0.0, 0.01])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_scales_are_those_of_the_largest_density(seed, rows):
+    """Within 1 % of each number's logarithm, and the density has no slope there."""
+    generator = np.random.default_rng(seed)
+    model, groups, rate = model_of(generator, columns_of(PARTS)), 30, 1 / 400
+    noise, shares = generator.uniform(0.01, 0.03, 11), generator.dirichlet(np.ones(11))
+    true = model.covariance(Scales(1.0, 0.5, 0.002, (1.0, -0.5)), rate)
+    known = np.diag(noise**2) + rows * np.outer(shares, shares)
+    raw = generator.multivariate_normal(np.zeros(11), true + known, groups, method="svd")
+    found = fitted_scales(model, deviations_of(raw, noise, rate, shares=shares, rows=rows), START)
+
+    contrasts = helmert(groups) @ raw  # of groups: as many as degrees of freedom, each with the variance of one group
+    at = np.array([*np.log([found.a, found.b, found.k]), *found.columns])
+
+    def surprise(logarithms):
+        return -log_density(model, contrasts, known, rate, logarithms, START)
+
+    best = minimize(surprise, at + 0.3, method="Nelder-Mead", options={"maxiter": 6000, "xatol": 1e-5, "fatol": 1e-7})
+    assert surprise(at) <= best.fun + 1e-3
+    np.testing.assert_allclose(at, best.x, atol=0.03)
+    slope, before = (approx_fprime(point, surprise, 1e-5) for point in (at, np.log([0.3, 0.2, 0.01, 1, 1])))
+    assert np.abs(slope).max() < 0.01 * np.abs(before).max()
+
+
+def test_scales_are_found_again():
+    """Four columns of four cells, 400 groups of different sizes, noise as large as the differences.
+
+    The variances of cells are found to within 25 % (the standard error of one cell's own is 10 %), their mean to 5 %.
+    """
+    generator, cells = np.random.default_rng(5), 16
+    columns = np.repeat(np.eye(4), 4, axis=0)
+    model = model_of(generator, columns)
+    rates, true = 1 / np.geomspace(100, 2000, 400), Scales(1.2, 0.4, 0.003, (1.5, 0.0, -1.0, 0.5))
+    noise = 0.03 * np.sqrt(rates / rates.mean())
+    u = [generator.multivariate_normal(np.zeros(cells), model.covariance(true, rate), method="svd") for rate in rates]
+    away = np.array(u) + noise[:, None] * generator.normal(size=(400, cells))
+    variances = np.repeat(noise[:, None] ** 2, cells, axis=1)
+    nothing = np.zeros((400, cells))
+    all_of = Deviations(away, variances, rates, np.ones(400), nothing, np.zeros(400))
+    found = fitted_scales(model, all_of, Scales(0.3, 0.3, 1e-3, (0.0,) * 4))
+    ratios = np.diag(model.covariance(found, 0.0)) / np.diag(model.covariance(true, 0.0))
+    assert np.abs(np.log(ratios)).max() < math.log(1.25)
+    assert abs(np.log(ratios).mean()) < 0.05
+
+
+def test_one_column_that_drifted_widens_no_other():
+    """Its own deviations are five times as large. Others are thought at most 1.4 times too wide, it at least half.
+
+    With one scale for all columns, the others would be thought more than 1.4 times too wide.
+    """
+    generator, groups, columns = np.random.default_rng(8), 40, np.repeat(np.eye(8), 4, axis=0)
+    model = model_of(generator, columns)
+    true = model.covariance(Scales(0.5, 0.1, 1e-3, (math.log(25.0),) + (0.0,) * 7), 1e-3)
+    noise = np.full(32, 0.01)
+    raw = generator.multivariate_normal(np.zeros(32), true + np.diag(noise**2), groups, method="svd")
+    deviations = deviations_of(raw, noise, 1e-3)
+
+    def too_wide(model):
+        scales = fitted_scales(model, deviations, Scales.before(0.3, model.columns.shape[1]))
+        return np.sqrt(np.diag(model.covariance(scales, 1e-3)) / np.diag(true))
+
+    found = too_wide(model)
+    assert found[4:].max() < 1.4
+    assert found[4:].min() > 1 / 1.4
+    assert 0.5 < found[:4].min() <= found[:4].max() < 1.4
+    assert too_wide(CellModel(model.between, model.within, np.ones((32, 1))))[4:].max() > 1.4
+
+
+def test_only_children_tell_nothing():
+    generator = np.random.default_rng(1)
+    model, raw = model_of(generator, columns_of(PARTS)), generator.normal(size=(1, 11))
+    assert fitted_scales(model, deviations_of(raw, np.full(11, 0.1), 0.01), START) == START
+
+
+def test_a_column_that_was_not_measured_has_the_mean_of_the_scales():
+    assert Scales(1, 1, 1, (0.0, math.log(3.0))).typical == pytest.approx(2.0)
+    assert Scales(1, 1, 1, ()).typical == 1.0
+
+
+def test_the_order_of_groups_and_of_columns_does_not_matter():
+    generator = np.random.default_rng(2)
+    schema = Schema([Column(name, "categorical", values=[0, 1, 2]) for name in "AB"])
+    columns = columns_of(Workload.all_marginals(schema, 1))
+    model = model_of(generator, columns)
+    raw, noise = 0.1 * generator.normal(size=(9, 6)), np.full(6, 0.05)
+    turned, order = np.roll(np.arange(6), 3), np.roll(np.arange(9), 4)
+    block = np.ix_(turned, turned)
+    model_turned = CellModel(model.between[block], model.within[block], columns[turned])
+    one = fitted_scales(model, deviations_of(raw, noise, 0.01), START)
+    other = fitted_scales(model_turned, deviations_of(raw[order][:, turned], noise, 0.01), START)
+    assert [other.a, other.b, other.k, *other.columns] == pytest.approx([one.a, one.b, one.k, *one.columns], rel=1e-3)
