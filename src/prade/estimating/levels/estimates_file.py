@@ -76,7 +76,9 @@ def save_estimates(
 
     groupings, rows = groupings_of(plan), []
     for number, (grouping, level) in enumerate(zip(groupings, levels, strict=True)):
-        numbers = zip(grouping.labels(), level.totals.tolist(), level.rows_variance.tolist(), level.scale.tolist())
+        numbers = zip(
+            grouping.labels(), level.totals.tolist(), level.rows_variance.tolist(), level.scale.tolist(), strict=True
+        )
         rows += [
             {"level": number, "group": name, "total": n, "rows_variance": v, "scale": s} for name, n, v, s in numbers
         ]
