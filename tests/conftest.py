@@ -20,6 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a she
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+gc.set_threshold(0)  # no search while tests are collected
 # postgres_url: a server of our own; spark: a Java machine of our own; each is started when a test asks for it
 pytest_plugins = ["worlds.postgres_server", "worlds.spark_session", "worlds.schedule"]
 

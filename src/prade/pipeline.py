@@ -21,8 +21,8 @@ from prade.core.execution import EFFORT, Execution
 from prade.data.public.table import PublicTable
 from prade.data.read.frames import Frame, Like, check_like
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
-from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure
+from prade.measuring.source import refuse_early, refuse_unfit
 from prade.planning.plan import Plan, public_of, rows_to_plan_with
 from prade.planning.settings import Settings
 from prade.planning.task import Task

@@ -22,7 +22,7 @@ from prade.data.declare.schema import Schema
 from prade.data.public.table import PublicTable
 from prade.data.read.frames import DeclaredTypes, Frame, Like
 from prade.estimating.levels.estimates import Estimates
-from prade.measuring.refusals import refuse_early
+from prade.measuring.source import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, sample, write_sample
 from prade.planning.plan import Plan
 from prade.planning.task import Target, Task

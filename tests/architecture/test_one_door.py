@@ -11,7 +11,7 @@ import prade
 
 ROOT = Path(prade.__file__).parent
 # To say early what does not fit: it compares where files are, names of columns and declared types, and counts nothing.
-EARLY = {f"prade.measuring.refusals{name}" for name in ("", ".refuse_early", ".refuse_unfit")}
+EARLY = {f"prade.measuring.source{name}" for name in ("", ".refuse_early", ".refuse_unfit")}
 # To let the custodian look at private rows: for these two, which lead there and nowhere else.
 CHECK = {"prade.measuring.check", "prade.measuring.check.check"}
 LEADS_TO_CHECK = ("__init__.py", "cli/check_commands.py")

@@ -22,7 +22,7 @@ def version(name):
 
 metadata.version = version
 from prade.__main__ import main
-sys.argv[1:] = ["demo", "-o", "demo", "--persons", "1500", "--effort", "0"]
+sys.argv[1:] = ["demo", "-o", "demo", "--persons", "300", "--effort", "0"]
 main()
 """
 

@@ -216,9 +216,8 @@ def test_the_command_line_through_spark_connect(spark, tmp_path):
     ledger_for(PLAN, tmp_path / LEDGER)
     private = f"sc://127.0.0.1:{spark.port}/default.measured"
     command = [sys.executable, "-m", "prade", "measure", "plan.toml", private, "-o", "release", "--ledger", LEDGER]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env={**os.environ, "PATH": "/nowhere"}
-    )
+    given = {**os.environ, "PATH": "/nowhere"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=given)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "release" / "release.json").is_file()
     assert "Traceback" not in done.stderr
@@ -228,13 +227,8 @@ def test_the_command_line_through_spark_connect(spark, tmp_path):
 def test_a_java_machine_that_dies_leaves_a_trace(spark_settings, tmp_path):
     """Workers that die again and again, then the driver: what the driver's process finds and says is in the script."""
     script = Path(__file__).parents[1] / "worlds" / "spark_faults.py"
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(script.parents[1])])},
-    )
+    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(script.parents[1])])
+    command, given = [sys.executable, str(script), str(tmp_path)], {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=given)
     assert done.returncode == 0, done.stdout + done.stderr
     assert SECRET not in done.stdout + done.stderr

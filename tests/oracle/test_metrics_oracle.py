@@ -12,9 +12,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
 from prade.scoring.evaluation import evaluate
-from prade.scoring.metrics.measures import Choices, all_metrics
+from prade.scoring.metrics.measures import Choices, all_metrics, correlations, features, propensity
 from prade.scoring.metrics.regressions import Fit, Formula, logistic, overlap, regression
-from prade.scoring.metrics.tables import correlations, features, propensity
 from prade.scoring.sides import Side, k_marginal
 from worlds.workers import SCHEMA, workers
 

@@ -392,9 +392,5 @@ def test_spark(spark):
         rows = f"FROM law_raw WHERE WORLD IN ({', '.join(map(str, (-1, *worlds)))})"
         selected = f"SELECT WORLD, ONE, {often} FROM (SELECT WORLD, 1 AS ONE, {once} {rows})"
         session.sql(f"CREATE OR REPLACE TEMPORARY VIEW law_{number} AS {selected}")
-
-    def view(worlds):
-        return opened(f"spark://session/law_{SUBSETS.index(worlds)}")
-
     few = [column for column, name in types.items() if name in THOROUGHLY]
-    check_law(types, view, r"law_\d+", few)
+    check_law(types, lambda worlds: opened(f"spark://session/law_{SUBSETS.index(worlds)}"), r"law_\d+", few)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from prade.core.errors import PradeError
 from prade.data.declare.groups import Groups
+from prade.data.declare.kinds import Numeric
 from prade.data.declare.schema import Column, Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget
-from prade.privacy.dataset_names import dataset_name
-from prade.privacy.protection import Unit
+from prade.privacy.protection import Unit, dataset_name
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import backticked, parse
 from prade.queries.workload import Workload
@@ -79,7 +79,7 @@ def queries(draw, column):
         chosen = draw(distinct(st.sampled_from(column.values), 3))
         return f"{name} {draw(st.sampled_from(['in', 'not in']))} {chosen!r}"
     edge = draw(st.sampled_from(column.cuts))
-    value = repr(column.number_text(edge)) if column.dates else repr(edge)
+    value = repr(Numeric(column).number_text(edge)) if column.dates else repr(edge)
     return f"{name} {draw(st.sampled_from(['<', '>=']))} {value}"
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 LIBRARIES = (
     *("duckdb", "jinja2", "numba", "pandas", "pyarrow.compute", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"),
-    *("rich.table", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats"),
+    *("rich.table", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.ensemble"),
 )
 BROKEN = 70  # the exit code of a command whose process died
 CALL = """#!{python} -IS
@@ -57,6 +57,7 @@ def serve(address):
     """Load the libraries, then answer each call by a child."""
     for name in LIBRARIES:
         importlib.import_module(name)
+    sys.modules["numba"].njit(lambda: 0)()  # any function: the first one that a process calls takes long
     if loaded := {"prade", "opendp"} & set(sys.modules):
         raise RuntimeError(f"loaded in advance: {loaded}")
     with socket.socket(socket.AF_UNIX) as listener:

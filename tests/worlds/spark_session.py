@@ -5,6 +5,7 @@ It also serves Spark Connect on loopback, so that other processes reach the same
 
 import importlib.util
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -66,10 +67,14 @@ def spark_settings():
     settings = folder / "conf"
     settings.mkdir()
     (settings / "spark-defaults.conf").write_text(DEFAULTS + f"spark.sql.warehouse.dir {folder}/warehouse\n")
+    # This Python without Spark's archives, whose contents a worker would read again for each task.
+    program, path = folder / "python", shlex.quote(os.environ.get("PYTHONPATH", ""))
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.quote(sys.executable)} "$@"\n')
+    program.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(settings))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYSPARK_PYTHON", sys.executable)  # of workers, also of those that serve Spark Connect
+        patch.setenv("PYSPARK_PYTHON", str(program))  # of workers, also of those that serve Spark Connect
         yield settings
     shutil.rmtree(folder, ignore_errors=True)
 

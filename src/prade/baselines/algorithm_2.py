@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints
+from prade.core.arrays import Ints
 from prade.core.errors import EstimationError, PradeError
 from prade.core.execution import Execution
 from prade.data.public.joint import Coded, Information, Prior
@@ -31,6 +31,7 @@ from prade.planning.questions import Ask, Level
 from prade.planning.task import Task
 from prade.queries.workload import Workload
 from prade.release.release import Release
+from prade.sampling.draw import check_whole
 from prade.sampling.row_files import RowFiles, write_batches
 from prade.sampling.table import Batch, TableOfRows
 from prade.tuning.mutual_information import MOST_CELLS, cliques, independent_columns, strongest_pairs
@@ -104,8 +105,7 @@ class Algorithm2:
         determines the random order of IDE's steps. A group whose answers concern no public row keeps its parent's
         distribution.
         """
-        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-            raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
+        check_whole(seed=seed)
         groupings, ide = release.plan.groupings, IDE(projection=self.projection, seed=seed)
         above = [public.prior]
         parent_of = np.zeros(len(groupings[0]), np.int64)
@@ -147,20 +147,16 @@ class Algorithm2:
             yield each.group, generator.choice(len(public), max(round(each.total), 0), p=each.estimate.weights)
 
 
-def asked_totals(release: Release, level: int) -> Floats:
-    """The noisy numbers of rows that were measured at a level, without those derived from its parts."""
-    for question, noisy in zip(release.plan.questions, release.noisy, strict=True):
-        if question.level == level and question.is_total:
-            return noisy[0][:, 0].astype(np.float64)
-    raise EstimationError(
-        f"level {release.plan.levels[level].name} has no measured number of rows, by which Algorithm 2 divides: make "
-        "the plan with Algorithm2().plan"
-    )
-
-
 def _level(release: Release, level: int, above: Sequence[Prior], parent_of: Ints, ide: IDE) -> Iterator[Estimated]:
     """IDE for each group of a level, starting from its parent's distribution, with a separate order of steps."""
-    totals = asked_totals(release, level)
+    pairs = zip(release.plan.questions, release.noisy, strict=True)
+    asked = next((noisy[0] for question, noisy in pairs if question.level == level and question.is_total), None)
+    if asked is None:  # a number that is derived from parts is none
+        raise EstimationError(
+            f"level {release.plan.levels[level].name} has no measured number of rows, by which Algorithm 2 divides: "
+            "make the plan with Algorithm2().plan"
+        )
+    totals = asked[:, 0].astype(np.float64)
     measured = [release.measurements(level, group) for group in range(len(totals))]
     if not measured[0]:
         raise EstimationError(

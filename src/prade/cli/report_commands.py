@@ -50,8 +50,7 @@ def answer(
     query after it: "mean(WAGP) where SEX == 2". Queries use codes; the printed table has the schema's titles and
     labels. This command spends nothing.
     """
-    from prade.data.read.formats import file_format
-    from prade.data.read.tables import write_table
+    from prade.data.read.tables import file_format, write_table
 
     if (query is None) == (queries is None):
         raise click.UsageError("give a QUERY, or a file of them with --queries")
@@ -289,8 +288,7 @@ def diagnose(folder: str, by_group: bool, output: str | None, public: Paths, **o
     alarms is false is at most 5 %. distance is the total-variation distance without the noise, and at_least the
     largest lower bound of any group. This command spends nothing.
     """
-    from prade.data.read.formats import file_format
-    from prade.data.read.tables import write_table
+    from prade.data.read.tables import file_format, write_table
 
     if output is not None:
         need_file(output)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.extending import get_cython_function_address
 
 from prade.core.arrays import Floats, Ints
 
@@ -50,23 +51,27 @@ def _passed(edges: Floats, n: int, offset: float, space: float, last: float) -> 
 
 # scipy's functions for these routines hold the lock, so that threads would wait for each other. But scipy also gives
 # their addresses, to modules in Cython: numba finds them, and ctypes releases the lock while it calls one.
-BLOCK = 64  # columns that LAPACK turns together, at most
+def factorised(matrix: Floats) -> Floats:
+    """The lower Cholesky factor L of a positive definite matrix; what is above its diagonal means nothing."""
+    factor = np.array(matrix, np.float64, order="F")  # a copy in LAPACK's order, for it writes over it
+    _call("dpotrf", b"L", len(factor), factor, max(len(factor), 1))
+    return factor
 
 
-def tridiagonal(matrix: Floats, vectors: Floats) -> tuple[Floats, Floats, Floats]:
-    """The diagonal of T = Q' M Q for a symmetric M, what is beside it, and the vectors [vectors, cells] turned by Q.
+def inverted(factor: Floats) -> Floats:
+    """The inverse of L L', from L."""
+    inverse = np.array(factor, order="F")
+    _call("dpotri", b"L", len(inverse), inverse, max(len(inverse), 1))
+    half = np.tril(inverse)
+    return half + np.tril(half, -1).T
 
-    T has nothing elsewhere, and Q is orthogonal. M is read on and below its diagonal. Both arguments stay unchanged.
-    """
-    cells = len(matrix)
-    reflections = np.array(matrix, np.float64, order="F")  # copies in LAPACK's order, for it writes over them
-    turned = np.array(vectors, np.float64, order="C")  # for LAPACK, each is a column
-    diagonal, beside, sizes = np.empty(cells), np.empty(max(cells - 1, 0)), np.empty(max(cells - 1, 0))
-    room = np.empty(BLOCK * (max(cells, len(turned)) + BLOCK + 1))
-    _call("dsytrd", b"L", cells, reflections, cells, diagonal, beside, sizes, room, len(room))
-    arguments = (cells, len(turned), reflections, cells, sizes, turned, cells, room, len(room))
-    _call("dormtr", b"L", b"L", b"T", *arguments)
-    return diagonal, beside, turned
+
+def solved(factor: Floats, vectors: Floats, *, half: bool = False) -> Floats:
+    """(L L')^-1 V, or L^-1 V for `half`, for the columns V [size, vectors]."""
+    found, size = np.array(vectors, np.float64, order="F"), max(len(factor), 1)
+    ways = (b"L", b"N", b"N") if half else (b"L",)
+    _call("dtrtrs" if half else "dpotrs", *ways, len(factor), vectors.shape[1], factor, size, found, size)
+    return found
 
 
 def _call(name: str, *arguments: bytes | int | Floats) -> None:
@@ -88,7 +93,5 @@ def _call(name: str, *arguments: bytes | int | Floats) -> None:
 
 @cache
 def _routine(name: str, arguments: int) -> Callable[..., None]:
-    from numba.extending import get_cython_function_address  # takes a while to load
-
     address = get_cython_function_address("scipy.linalg.cython_lapack", name)
     return CFUNCTYPE(None, *[c_void_p] * arguments)(address)

@@ -72,7 +72,7 @@ class Execution:
         if (executor := self.executor) is None:
             return several(work, items, self.threads, ahead)
         ours = versions()
-        return _in_order(lambda item: executor.submit(_with_versions, ours, work, item), items, ahead * self.number)
+        return in_order(lambda item: executor.submit(_with_versions, ours, work, item), items, ahead * self.number)
 
     def tell(self, task: str, done: float, total: float) -> None:
         """Report progress, if anybody listens."""
@@ -80,7 +80,7 @@ class Execution:
             self.progress(task, done, total)
 
 
-def _in_order(submit: Callable[[Item], Future[Result]], items: Iterable[Item], most: int) -> Iterator[Result]:
+def in_order(submit: Callable[[Item], Future[Result]], items: Iterable[Item], most: int) -> Iterator[Result]:
     """The results of tasks, at most `most` of them submitted before they are needed; the rest is cancelled."""
     remaining = iter(items)
     waiting = deque(submit(each) for each in islice(remaining, most))
@@ -123,7 +123,7 @@ def several(
     if threads < 1:
         raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
     with shutting_down(ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")) as pool:
-        yield from _in_order(lambda item: pool.submit(work, item), items, ahead * threads)
+        yield from in_order(lambda item: pool.submit(work, item), items, ahead * threads)
 
 
 def finishing(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:

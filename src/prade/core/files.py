@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from io import BufferedIOBase, StringIO
+from io import StringIO
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -47,11 +47,6 @@ def _in_a_folder(path: str | PathLike[str]) -> Path:
     if not final.parent.is_dir():
         raise DataError(f"{final.name} cannot be written: the folder {final.parent} does not exist; create it first")
     return final
-
-
-def sha256_of(file: BufferedIOBase) -> str:
-    """SHA-256 (hexadecimal) of what an open file contains, read in blocks."""
-    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
@@ -156,7 +151,7 @@ def _opening(file: str) -> bytes | None:
 def content_hash(file: str) -> str:
     """SHA-256 of a file's content after decompression."""
     with _readable(file), opened(file) as content:
-        return sha256_of(content)
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _compressed(file: str | PathLike[str]) -> bool:

@@ -27,29 +27,18 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import PradeError, many
 from prade.core.execution import several
 from prade.data.public.public import Public
-from prade.diagnosis.null import (
-    LevelAnswers,
-    Moments,
-    Noisy,
-    noise_of,
-    of_the_family,
-    predictions,
-    side_by_side,
-    smallest,
-)
+from prade.diagnosis.null import LevelAnswers, Moments, Noisy, noise_of, of_the_family, predictions, smallest
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NOTHING = "Nothing can be said about the public table: no table of a column was measured with its number of rows."
 # The types of the tables' columns; all others are numbers.
@@ -183,8 +172,6 @@ def _number(value: Any) -> float | None:
 
 
 def _table(rows: Iterable[dict[str, Any]], types: dict[str, str]) -> pa.Table:
-    import pyarrow as pa
-
     return pa.Table.from_pylist(list(rows), pa.schema(list(types.items())))
 
 
@@ -201,7 +188,7 @@ def diagnosed(
     if plan.levels[0].by:  # the whole table comes first
         levels.insert(0, (plan.groups.level(()), 0, "all"))
     predicted = predictions(obeying(public, plan.invariants), [grouping for grouping, _, _ in levels])
-    counts = side_by_side(noisy)
+    counts = [np.concatenate(answers, axis=1) for answers in noisy]  # of each question, all parts side by side
     compared = [
         (name, LevelAnswers(plan, grouping, number, each, counts, design_effect))
         for (grouping, number, name), each in zip(levels, predicted, strict=True)

@@ -78,7 +78,8 @@ class LevelAnswers:
         """`prior` is for all columns of the schema, and `effect` that of the design."""
         self.grouping, self.counts, self.effect = grouping, counts, effect
         wanted = [(k, each) for k, each in enumerate(plan.questions) if each.level >= level]
-        asked = {name for _, question in wanted for part in _marginals(question) for name in part.columns}
+        parts = [part for _, question in wanted if not question.is_total for part in question.parts]
+        asked = {name for part in parts if isinstance(part, Marginal) for name in part.columns}
         names = [name for name in plan.schema.coded if name in asked and plan.schema.size(name) > 1]
         self.columns = Columns(names, plan.schema.shape(names))
         own = np.repeat([name in names for name in plan.schema.coded], plan.schema.shape(plan.schema.coded))
@@ -184,15 +185,6 @@ class LevelAnswers:
         return np.asarray((shares + added) / (1 + added * sizes))
 
 
-def side_by_side(noisy: Noisy) -> list[Counts]:
-    """The counts of each question, [groups, cells], all parts side by side."""
-    return [np.concatenate(answers, axis=1) for answers in noisy]
-
-
-def _marginals(question: Question) -> list[Marginal]:
-    return [] if question.is_total else [part for part in question.parts if isinstance(part, Marginal)]
-
-
 def _onto(question: Question, columns: Columns) -> tuple[csr_array, Floats, Floats]:
     """The matrix from a question's cells to those of the columns; the sum and the maximum of the weights of its parts.
 
@@ -260,7 +252,7 @@ def predictions(public: Public, levels: Sequence[Grouping]) -> list[Predictions]
 
 
 def noise_of(plan: Plan, generator: np.random.Generator) -> list[Counts]:
-    """One draw of the noise of all questions, as `side_by_side` puts their counts."""
+    """One draw of the noise of all questions: for each, that of all its parts side by side."""
     return [
         question.law.simulated(float(question.scale), (len(plan.groupings[question.level]), question.cells), generator)
         for question in plan.questions

@@ -15,17 +15,16 @@ from functools import cache
 from os import PathLike
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.errors import PradeError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from prade.data.declare.schema import Schema
+from prade.data.declare.kinds import days
+from prade.data.declare.schema import Schema
+from prade.data.read.tables import write_table
 
 Relation = Literal["other states", "earlier years"]
 Array = NDArray[Any]
@@ -59,8 +58,6 @@ class CensusLike:
 
     def save(self, folder: str | PathLike[str] = ".") -> Self:
         """Write public.parquet, private.parquet, schema.toml and places.csv, the list of states and places."""
-        from prade.data.read.tables import write_table
-
         write_table(self.public, Path(folder, "public.parquet"))
         write_table(self.private, Path(folder, "private.parquet"))
         write_table(self.groups.group_by(["STATE", "PLACE"]).aggregate([]), Path(folder, "places.csv"))
@@ -142,9 +139,6 @@ def checked_years(years: Sequence[int], counts: dict[str, int]) -> tuple[int, ..
 @cache
 def schema_of(first: int = 1921, last: int = 2024) -> Schema:
     """The schema for people who arrived in the country between two years."""
-    from prade.data.declare.numeric import days
-    from prade.data.declare.schema import Schema
-
     schema = Schema.load(Path(__file__).with_suffix(".toml"))
     low, high = days(datetime.date(first, 1, 1)), days(datetime.date(last, 12, 31))
     return Schema([replace(each, min=low, max=high) if each.name == "ARRIVED" else each for each in schema])
@@ -343,8 +337,6 @@ def _missing(x: SimpleNamespace, rng: np.random.Generator) -> dict[str, Array]:
 
 def table_of(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
     """The columns of the schema, in its order; scores and factors are left out."""
-    import pyarrow as pa
-
     words = {"MARITAL": MARITAL, "TENURE": TENURE}
     types = {"PERSON": "int64", "PLACE": "str", "ARRIVED": "datetime64[D]", "DISABLED": "bool", "RENT": "float64"}
     table = {}

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, many
@@ -151,8 +152,6 @@ def _texts(cells: Any, chosen: NDArray[np.bool_]) -> list[str]:
     """The chosen cells as text that cannot move the cursor or forge a line of a terminal."""
     if not chosen.any():
         return []
-    import pyarrow as pa
-
     plain = plain_array(cells)
     plain = plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
     values = python_values(plain.take(pa.array(np.flatnonzero(chosen))))

@@ -1,10 +1,8 @@
 """Rows of DuckDB, PostgreSQL and SQLite. No engine evaluates anything on a cell but writes it as text.
 
-DuckDB        Boolean, integers to 64 bits, floats, decimals, dates, times of all units, text: copied bit by bit;
-              the rest as the text of a cast, which exists for every value of every type
-PostgreSQL    Boolean, integers to 64 bits, floats, dates, times, text: the bytes that the server stores; the rest
-              as text by the type's own output function (not by a cast, which anybody may define)
-SQLite        cell by cell, because a column's declared type binds no cell: each may be a number, text or bytes
+The page of the privacy promise lists what is delivered natively. Other types of DuckDB are delivered as the text of a
+cast, which exists for every value of every type; those of PostgreSQL as text by the type's own output function, and not
+by a cast, which anybody may define.
 """
 
 from __future__ import annotations
@@ -18,11 +16,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError
 from prade.core.files import spill_folder
-from prade.data.read.cells import FARTHEST, decimal_cells, decoded_text, object_cells, plain_array, text_of_bytes
+from prade.data.read.cells import (
+    FARTHEST,
+    cells_between,
+    decimal_cells,
+    decoded_text,
+    object_cells,
+    plain_array,
+    text_of_bytes,
+)
 from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, connected, no_table, table_named
 
@@ -265,7 +272,7 @@ def _cells(rows: Sequence[bytes], types: dict[str, Type], encoding: str) -> Batc
         if kind.name in SENT:
             columns[name] = _native(kind.name, _numbers(content, start, SENT[kind.name]), null)
         else:
-            cells = decoded_text(_slices(text, start, place, null), encoding)
+            cells = decoded_text(cells_between(text, start, place, null), encoding)
             columns[name] = decimal_cells(plain_array(cells)) if kind.name in DECIMALS else cells
     if (place != ends).any():
         raise DataError("the server does not send one row per message")
@@ -279,8 +286,6 @@ def _numbers(content: NDArray[np.uint8], places: NDArray[np.int64], kind: str) -
 
 def _native(name: str, numbers: NDArray[Any], null: NDArray[np.bool_]) -> Any:
     """Numbers, truth values, and dates and times since 1970; infinite ones are far away."""
-    import pyarrow as pa
-
     if name == "date":
         limits = np.iinfo(np.int32)
         days = np.clip(numbers.astype(np.int64) + EPOCH_DAYS, limits.min, limits.max).astype(np.int32)
@@ -289,16 +294,6 @@ def _native(name: str, numbers: NDArray[Any], null: NDArray[np.bool_]) -> Any:
         since = np.clip(numbers.astype(np.int64), -FARTHEST, FARTHEST) + EPOCH_MICROSECONDS
         return pa.array(since, mask=null).cast(pa.timestamp("us"))
     return pa.array(numbers.astype(numbers.dtype.newbyteorder("=")), mask=null)
-
-
-def _slices(text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], null: NDArray[np.bool_]) -> Any:
-    import pyarrow as pa
-
-    places = np.stack([starts, ends], axis=1)
-    parts = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), places.size - 1, [None, pa.py_buffer(places), pa.py_buffer(text)]
-    )
-    return parts.take(pa.array(np.arange(0, places.size, 2), mask=null))
 
 
 # ---------------------------------------------------------------------- SQLite

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.errors import PradeError
-from prade.core.execution import cores
+from prade.core.execution import cores, several
 from prade.privacy.noise_law import GAUSSIAN, LAPLACE, NoiseLaw, noise_law
 
 LARGEST_COUNT = 2**53
@@ -43,12 +42,7 @@ def add_noise(
     mechanism = _mechanism(noise_law(law), checked_scale(scale))
     flat = exact.ravel()
     pieces = [flat[start : start + cells_per_task] for start in range(0, len(flat), cells_per_task)]
-    workers = min(threads or cores(), len(pieces))
-    if workers <= 1:
-        noisy = [_invoke(mechanism, piece) for piece in pieces]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            noisy = list(pool.map(lambda piece: _invoke(mechanism, piece), pieces))
+    noisy = several(lambda piece: _invoke(mechanism, piece), pieces, threads or cores())
     return np.concatenate([*noisy, np.zeros(0, np.int64)]).reshape(exact.shape)
 
 

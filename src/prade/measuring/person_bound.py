@@ -18,16 +18,14 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import mixed
 from prade.core.files import spill_folder
-
-if TYPE_CHECKING:
-    from prade.privacy.protection import Unit
+from prade.privacy.protection import Unit
 
 Records = NDArray[Any]  # a structured array, of `record_type`
 HASH, OTHER_HALF, PLACE = "person", "person_too", "place"

@@ -1,19 +1,8 @@
-"""Measure: the only stage that spends budget. It takes eight steps, always in this order.
+"""Measure: the only stage that spends budget: check, prepare, reserve, count, draw, write, commit, rename.
 
-    check     the plan fits the ledger, the folder can be made, the source has the columns; no row is read
-    prepare   make a hidden folder next to the release's, with the plan in it; whatever can fail should fail here
-    reserve   the cost is in the ledger, durably, before the first private row is read
-    count     true counts, which never leave this module's memory
-    draw      the ledger records that noise is drawn; from here on there is something to release
-    write     the noisy counts, then the manifest with their hashes, which seals the folder
-    commit    the ledger records the hash of the noisy counts
-    rename    the folder gets its final name: it is the release, complete
-
-Whether a run fails after `reserve` may depend on one person's row, so its entry records the step and the kind of the
-error. The next run of the plan into the same folder goes on with that entry, until `draw`; or it completes what was
-saved, after `write`. In between, the budget is lost, so Ctrl-C is deferred from `draw` to `rename`: some moments.
-
-Each step is announced to audit hooks as ("prade.step", "measure.<step>"), which tests use to stop a run there.
+The page of the privacy promise says what each step does, what a run that breaks off there leaves, and how the next one
+goes on ("A failure leaves a trace"). Ctrl-C is deferred from `draw` to `rename`: some moments. Each step is announced
+to audit hooks as ("prade.step", "measure.<step>"), which tests use to stop a run there.
 """
 
 from __future__ import annotations
@@ -43,8 +32,14 @@ from prade.core.interrupts import held_back
 from prade.data.public.table import PublicTable
 from prade.data.read.tables import write_table
 from prade.measuring.noise import add_noise
-from prade.measuring.refusals import refuse_same_contents, refuse_same_files
-from prade.measuring.source import EngineError, counts_of, open_source, planned_tally
+from prade.measuring.source import (
+    EngineError,
+    counts_of,
+    open_source,
+    planned_tally,
+    refuse_same_contents,
+    refuse_same_files,
+)
 from prade.measuring.streams import Stream
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan, plan_with_checked_files

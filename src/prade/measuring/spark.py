@@ -1,13 +1,8 @@
 """Rows of Spark tables, coded and counted where they are.
 
 The codec runs in Spark's workers, which need prade; only counts come back. Spark evaluates nothing on a cell but
-conversions that exist for every value of a type.
-
-    natively    Boolean, integers, floats, decimals, dates, times, bytes; text, without its collation
-    as text     arrays, maps, structs and intervals
-
-    spark://session/...      the session that this process has, of whatever cluster
-    sc://host:port/...       a Spark Connect server; nothing but this Python is here
+conversions that exist for every value of a type: arrays, maps, structs and intervals come as text, and text without its
+collation. A session is that of this process, of whatever cluster, or one of a Spark Connect server.
 """
 
 from __future__ import annotations
@@ -22,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
+import pyarrow as pa
 
 from prade.core.errors import DataError
 from prade.data.read.frames import DeclaredType, Kind
@@ -172,8 +168,6 @@ def spark_stream(session: Any, name: str) -> Stream:
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         """Rows through this process: the same Arrow batches, as bytes."""
-        import pyarrow as pa
-
         with counting_in(session):
             for row in rows(names).mapInArrow(_packed, "batch binary").toLocalIterator():
                 yield from _batches(names, pa.ipc.open_stream(row[0]))
@@ -255,8 +249,6 @@ def _batches(names: Sequence[str], batches: Iterable[Any]) -> Iterator[Batch]:
 
 
 def _packed(batches: Iterable[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
     for batch in batches:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -270,8 +262,6 @@ def _count(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterat
 
 def _code(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
     """Rows in codes, each with its person, by which they are brought together."""
-    import pyarrow as pa
-
     for cells in _batches(names, batches):
         rows = [record.tobytes() for record in tally.coded(cells).records(tally.record)]
         people = [row[:16] for row in rows]
@@ -286,7 +276,5 @@ def _bound_and_count(tally: Tally, batches: Iterable[Any]) -> Iterator[Any]:
 
 def _other_than_zero(counts: Counts) -> Any:
     """The counts other than zero, and their places among all."""
-    import pyarrow as pa
-
     places = np.flatnonzero(counts)
     return pa.record_batch({"key": pa.array(places, pa.int64()), "rows": pa.array(counts[places], pa.int64())})

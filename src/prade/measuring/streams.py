@@ -22,9 +22,8 @@ from prade.core.errors import DataError, closest
 from prade.core.files import find_same_content, refuse_duplicates
 from prade.data.declare.column import Column
 from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat
-from prade.data.read.formats import file_format
 from prade.data.read.frames import DeclaredType
-from prade.data.read.tables import column_names, read_table
+from prade.data.read.tables import column_names, file_format, read_table
 
 ROWS_PER_BATCH = 2**16
 

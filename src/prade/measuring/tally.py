@@ -11,28 +11,25 @@ private until noise is added.
 from __future__ import annotations
 
 import secrets
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.execution import cores
+from prade.core.execution import cores, in_order
 from prade.data.declare.column import Column
 from prade.data.declare.groups import KeyedGroups
+from prade.data.declare.schema import Schema
 from prade.data.read.coding import code_cells, exact_ids
 from prade.measuring.person_bound import MEMORY, PLACE, PersonRows, Records, hashed, record_type
 from prade.measuring.streams import Batch
 from prade.privacy.protection import Unit
 from prade.queries.parts import Part
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
 
 Counts = NDArray[np.int64]
 
@@ -118,7 +115,7 @@ class Tally:
 
     def run(self, batches: Iterable[Batch], memory: int = MEMORY, threads: int | None = None) -> Counts:
         with ThreadPoolExecutor(threads or cores(), thread_name_prefix="prade-codec") as pool:
-            coded = _ahead(pool, self.coded, batches, 2 * (threads or cores()))
+            coded = in_order(lambda batch: pool.submit(self.coded, batch), batches, 2 * (threads or cores()))
             if self.person is not None:
                 return self.bounded((rows.records(self.record) for rows in coded), memory)
             counts = self.zeros()
@@ -161,17 +158,6 @@ class Rows:
         for name, values in zip(kind.names or (), columns, strict=True):
             records[name] = values
         return records
-
-
-def _ahead(pool: Executor, work: Callable[[Batch], Rows], batches: Iterable[Batch], most: int) -> Iterator[Rows]:
-    """The result for each batch, computed in the pool while this thread reads ahead, by `most` batches."""
-    waiting: deque[Future[Rows]] = deque()
-    for batch in batches:
-        waiting.append(pool.submit(work, batch))
-        if len(waiting) > most:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
 
 
 def code_type(size: int) -> np.dtype[Any]:

@@ -6,23 +6,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, SchemaError, many, within
-from prade.data.declare.schema import Invariant, PublishedTotals, Rule
+from prade.data.declare.groups import Grouping, Groups
+from prade.data.declare.schema import Invariant, PublishedTotals, Rule, Schema
 from prade.data.public.joint import LARGEST_FULL_DOMAIN, Prior
-from prade.data.public.public import kept
+from prade.data.public.public import Public, kept
+from prade.queries.parts import Part
 from prade.queries.query import Query, parse
-
-if TYPE_CHECKING:
-    from prade.data.declare.groups import Grouping, Groups
-    from prade.data.declare.schema import Schema
-    from prade.data.public.public import Public
-    from prade.queries.parts import Part
 
 # An arrow that is not within a quoted text or a name in backticks.
 _ARROW = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)+`)|->""", re.DOTALL)
@@ -155,8 +152,6 @@ def _sides(rule: str) -> list[str]:
 
 
 def _of_groups(stated: PublishedTotals, groups: Groups, level: Grouping) -> Floats:
-    import pyarrow as pa
-
     labels = stated.groups.level(stated.level).labels()
     number = np.zeros(1, np.int64)
     if stated.level:

@@ -15,33 +15,39 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import MISSING, asdict, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, get_type_hints
 
-from prade.core.documents import Malformed, file_text, json_value
+import msgspec
+
+from prade.core.documents import Malformed, file_text, json_value, structured, toml_table
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError, many, within
 from prade.core.files import replace_file
 from prade.data.declare.groups import Grouping, Groups, RecurringGroups
-from prade.data.declare.schema import Invariant, PublishedTotals, Schema, toml_text
+from prade.data.declare.schema import Invariant, PublishedTotals, Schema, invariants_of, toml_text
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles, PublicTable
+from prade.data.read.csv import CsvFormat
 from prade.planning.invariants import not_protected, obeying, published_totals
-from prade.planning.plan_file import VERSION, arguments_of_toml
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
-from prade.planning.settings import NOT_REHEARSED, Expected, Settings
-from prade.planning.task import Target, Task
+from prade.planning.settings import NOT_REHEARSED, Expected, Settings, TargetError, settings_of_file
+from prade.planning.task import Target, Task, targets_of_tables
+from prade.privacy.budget import Budget
 from prade.privacy.noise_law import NoiseLaw, noise_law
 from prade.privacy.protection import Unit
 from prade.queries.parts import Cells, Marginal, Part, Predicate
+from prade.queries.query import parse
 from prade.queries.workload import Workload
 
+Record = TypeVar("Record")
+VERSION = 2  # of version 1, which prade 0.9 and earlier wrote, the plan's hash leaves out those of the public files
 LARGEST_SCALE = 10**150  # the variance of such noise still fits into a float
 MOST_COUNTS = 2**31  # over all groups, parts and cells: 16 GiB of counts
 RELEASED = "release.json"  # the file by which a folder is a release
@@ -414,3 +420,133 @@ def plan_with_checked_files(plan: Plan, public: Any = None) -> Plan:
     if public is not None and now is None:
         return plan
     return plan.with_public(plan.public.checked() if now is None else plan.public.moved_to(now))
+
+
+# ---------------------------------------------------------------------- reading the file
+# Unknown keys are refused. The optional tables [settings], [expected], [public] and [[target]] do not affect what is
+# measured; only the hashes of public files are part of the plan's own hash.
+
+
+class _Ask(msgspec.Struct, forbid_unknown_fields=True):
+    share: str | int | float
+    parts: list[Any]
+
+
+class _Level(msgspec.Struct, forbid_unknown_fields=True):
+    by: str | list[str]
+    total: str | int | float | None = None
+    ask: list[_Ask] = []
+
+
+class _Public(msgspec.Struct, forbid_unknown_fields=True):
+    files: list[str]
+    encoding: str = "utf-8"
+    delimiter: str = ","
+    weight: str | None = None
+    sha256: list[str] = []
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    version: Literal[1, 2]
+    dataset: str
+    budget: dict[str, Any]
+    unit: dict[str, Any]
+    level: list[_Level]
+    schema: dict[str, Any]
+    noise: str | None = None
+    settings: dict[str, Any] | None = None
+    expected: dict[str, Any] | None = None
+    public: _Public | None = None
+    target: list[dict[str, Any]] = []
+    invariant: list[Any] = []
+    groups: dict[str, list[Any]] = {}
+
+
+class _Cells(msgspec.Struct, forbid_unknown_fields=True):
+    columns: list[str]
+    cells: list[int]
+    labels: list[str]
+
+
+class _Queries(msgspec.Struct, forbid_unknown_fields=True):
+    queries: list[str]
+
+
+def arguments_of_toml(text: str) -> dict[str, Any]:
+    file = _read(toml_table(text), _File)
+
+    def made(where: str, make: Callable[[Any], Record], value: Any) -> Record:
+        with within(where):
+            return make(value)
+
+    schema, levels = made("schema", Schema.from_dict, file.schema), []
+    for number, level in enumerate(file.level, start=1):
+        with within(f"level {number}"):
+            asks = [Ask(Workload(schema, [_part(schema, part) for part in ask.parts]), ask.share) for ask in level.ask]
+            levels.append(Level(level.by, asks, level.total))
+    public, settings = None, None
+    if (files := file.public) is not None:
+        with within("public"):
+            form = CsvFormat(files.encoding, files.delimiter)
+            public = PublicFiles(tuple(files.files), files.weight, tuple(files.sha256), form, folder=".")
+    if file.settings is not None:  # all or none: their usual values change between versions
+        settings = _record("settings", settings_of_file(file.settings), Settings, complete=True)
+    return {
+        "dataset": file.dataset,
+        "schema": schema,
+        "budget": made("budget", Budget.from_dict, file.budget),
+        "unit": made("unit", Unit.from_dict, file.unit),
+        "levels": levels,
+        "groups": made("groups", Groups.of, file.groups or None),
+        "settings": settings,
+        "expected": None if file.expected is None else _expected(file.expected),
+        "public": public,
+        "invariants": invariants_of(file.invariant),
+        "targets": targets_of_tables(file.target),
+        "noise": file.noise,
+        "version": file.version,
+    }
+
+
+def _expected(table: dict[str, Any]) -> Expected:
+    """The expected errors: those of targets are tables [[expected.target]]."""
+    own = {name: value for name, value in table.items() if name != "target"}
+    with within("expected.target"):
+        errors = _read(table.get("target", []), list[dict[str, Any]])
+    own["targets"] = tuple(_record("expected.target", each, TargetError) for each in errors)
+    return _record("expected", own, Expected)
+
+
+def _record(where: str, table: dict[str, Any], record: type[Record], *, complete: bool = False) -> Record:
+    """A table as a dataclass: unknown keys are refused, and, if it must be complete, fields that it leaves out."""
+    types = get_type_hints(record, include_extras=True)
+    known: list[Any] = [
+        (each.name, types[each.name], *([] if complete or each.default is MISSING else [each.default]))
+        for each in fields(record)  # type: ignore[arg-type]
+    ]
+    with within(where):
+        read = _read(table, msgspec.defstruct(record.__name__, known, forbid_unknown_fields=True))
+        return record(**msgspec.structs.asdict(read))
+
+
+def _part(schema: Schema, value: Any) -> Part:
+    try:
+        match value:
+            case str() | list():
+                return Marginal.of(schema, value)
+            case {"queries": _}:
+                return Predicate(*(parse(text, schema) for text in structured(value, _Queries).queries))
+        table = structured(value, _Cells)
+    except DataError as fault:
+        raise WorkloadError(
+            "a part is a column, a list of columns, {queries = [...]} or {columns = [...], cells = [...], "
+            f"labels = [...]}}; got {str(value)[:80]!r}: {fault}"
+        ) from None
+    return Cells(table.columns, table.cells, len(table.labels), table.labels)
+
+
+def _read(value: Any, kind: type[Record]) -> Record:
+    try:
+        return structured(value, kind)
+    except DataError as fault:
+        raise DataError(f"{fault}; correct it, or make the plan again") from None

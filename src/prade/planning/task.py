@@ -1,15 +1,8 @@
 """A task: the private data set, its schema, the budget, the unit of protection, the groups, and targets.
 
-Targets are the tables and statistics that must be right, at which levels. Without targets, a plan is tuned for all
-two-way tables of the last level. A target names tables, predicates (shares of rows) or statistics (means and
-quantiles), and the levels at which they are wanted. Each has an error:
-
-    table       sum over cells of |true share - estimated share|                                             0 to 2
-    predicate   the same for its two cells, the rows that satisfy it and the others                          0 to 2
-    quantile    twice the share of the true rows between the true quantile and the estimated one             0 to 2
-    mean        |true mean - estimated mean| in standard deviations of the public rows' numbers
-
-Numbers inside a bin are the mean public number of the bin for both means, and evenly spread for quantiles.
+Targets are the tables, predicates (shares of rows) and statistics (means and quantiles) that must be right, and the
+levels at which they are wanted. The page about plans says how the error of each is measured. Numbers inside a bin are
+the mean public number of the bin for both means, and evenly spread for quantiles.
 """
 
 from __future__ import annotations
@@ -30,8 +23,7 @@ from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema, checked_invariants
 from prade.planning.invariants import published_totals, rules_of
 from prade.privacy.budget import Budget, Number
-from prade.privacy.dataset_names import dataset_name
-from prade.privacy.protection import Unit
+from prade.privacy.protection import Unit, dataset_name
 from prade.queries.asked import asked_query, statistic_of
 from prade.queries.parts import Marginal, Part, Predicate
 from prade.queries.query import Query, backticked

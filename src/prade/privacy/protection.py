@@ -1,4 +1,4 @@
-"""What is protected, and how well: the unit of protection, what a budget means, and budgets that are too weak.
+"""What is protected, and how well: the unit of protection, what a budget means, weak budgets, names of data sets.
 
 A budget is weak if its epsilon is above 20, its delta is 1/1000 or more, or its rho implies an epsilon above 20 for
 delta = 10^-6. Before anything is read or spent, the user is told in numbers what such a budget means.
@@ -7,6 +7,7 @@ delta = 10^-6. Before anything is read or spent, the user is told in numbers wha
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
@@ -141,3 +142,39 @@ def meaning(budget: Budget, neighbours: Neighbours = "add-remove") -> str:
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < LARGE_EPSILON else f"10^{math.ceil(epsilon / math.log(10)):,}"
     extra = f" and an added probability of {float(budget.delta):.2g}" if budget.delta else ""
     return f"{change} by at most a factor of {factor}{extra}."
+
+
+# ---------------------------------------------------------------------- names of data sets
+# Each has a budget in the ledger, so two spellings of one name must not count as two names.
+
+
+# Greek and Cyrillic letters of which either case looks like a Latin letter, and below each that letter.
+_LOOK_ALIKES = str.maketrans(
+    "αβεζηικμνορτυχωавеѕіјкмнорстухүһӏԁԛԝ",
+    "abezhikmnoptyxwabesijkmhopctyxyhldqw",
+)
+
+
+def dataset_name(name: object) -> str:
+    """A data set's name in normal form (NFKC); a PradeError if it has invisible characters, or no letter and no digit.
+
+    >>> dataset_name("ｃｅｎｓｕｓ ２０２０")
+    'census 2020'
+    """
+    normal = unicodedata.normalize("NFKC", name) if isinstance(name, str) else ""
+    if not normal.isprintable() or not any(character.isalnum() for character in normal):
+        raise PradeError(
+            f"the name of a data set is {name!a}: give one that has a letter or a digit, and no invisible characters"
+        )
+    return normal
+
+
+def confusable(one: str, other: str) -> bool:
+    """Whether two names differ only in case, spaces, punctuation, symbols or letters that look alike."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(name: str) -> str:
+    """The letters, accents and digits of a name, without case, in Latin letters where these look the same."""
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
+    return "".join(each for each in folded if unicodedata.category(each)[0] in "LMN").translate(_LOOK_ALIKES)

@@ -1,8 +1,4 @@
-"""Questions to a release as text: a query that counts rows, or a statistic of a numeric column.
-
-    AGEP >= 65 and SEX == 2                 the number of rows
-    mean(WAGP), sum(WAGP), median(WAGP), quantile(WAGP, 0.9), histogram(AGEP)
-    mean(WAGP) where AGEP >= 18             of the rows that satisfy a query
+"""Questions to a release as text: a query that counts rows, or a statistic of a numeric column (`FORMS`).
 
 A comparison that no row of the schema's domain can satisfy is refused here: a plan may ask it, but a person who asks a
 release has mistaken the column's range.
@@ -14,15 +10,13 @@ import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 from prade.core.errors import WorkloadError
-from prade.data.declare.numeric import OffEdge
+from prade.data.declare.column import Column
+from prade.data.declare.kinds import Numeric, OffEdge
+from prade.data.declare.schema import Schema
 from prade.queries.query import Compare, Mask, Query, Value, backticked, column_of, parse, shorten
-
-if TYPE_CHECKING:
-    from prade.data.declare.column import Column
-    from prade.data.declare.schema import Schema
 
 Kind = Literal["mean", "sum", "quantile", "histogram"]
 
@@ -93,7 +87,7 @@ def _within_bounds(column: Column, symbol: str, value: Value, negated: bool) -> 
     if not column.numeric or (not table.all() if negated else table.any()):
         return symbol, value, table
     limits = (("at least", column.min), ("at most", column.max))
-    bounds = [f"{word} {column.number_text(bound)}" for word, bound in limits if bound is not None]
+    bounds = [f"{word} {Numeric(column).number_text(bound)}" for word, bound in limits if bound is not None]
     raise WorkloadError(
         f"no row can satisfy {'not ' if negated else ''}{column.name} {symbol} {value!r}: by the schema, the values of "
         f"{column.name} are {' and '.join(bounds) or 'whole numbers'}"
@@ -114,7 +108,7 @@ def _at_edges(wider: bool) -> Compare:
                 edge, new = bound, ">=" if at_least else "<="
             if edge is None:
                 raise
-            number = column.number_text(edge) if column.dates else int(edge) if edge.is_integer() else edge
+            number = Numeric(column).number_text(edge) if column.dates else int(edge) if edge.is_integer() else edge
             return new, number, column.satisfying(new, number)
 
     return compare

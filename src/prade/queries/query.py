@@ -12,17 +12,15 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, SchemaError, WorkloadError
 from prade.data.declare.kinds import some_of
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Column, Schema
-    from prade.data.public.joint import Joint
+from prade.data.declare.schema import Column, Schema
+from prade.data.public.joint import Joint
 
 
 def backticked(name: str) -> str:

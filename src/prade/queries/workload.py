@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from prade.core.arrays import mass_per_cell
 from prade.core.errors import WorkloadError, names_of
 from prade.core.numbers import whole
+from prade.data.declare.schema import Schema
+from prade.data.public.joint import Joint
 from prade.privacy.protection import Unit
 from prade.queries.parts import Marginal, Part, Predicate, overlaps
 from prade.queries.query import Query, column_of, parse, shorten
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-    from prade.data.public.joint import Joint
 
 LARGEST_JOINT = 2**20  # cells: larger joint domains are not enumerated
 

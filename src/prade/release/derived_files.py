@@ -1,10 +1,5 @@
 """Files derived from a release and kept in its folder, each with a record of checksums; batches of unfinished runs.
 
-    estimates.json      the record of estimates.parquet and support.parquet, which belong together
-    synthetic.json      the record of synthetic.parquet, or of all files in the folder synthetic
-    weights.json        the record of weights.npy, and of the estimates that it was made from
-    carried.json        the record of carried.parquet, the public table of the next release
-
 A record is sealed JSON: the hashes of its files and that of the release they were made from. It is removed before its
 files are written and written after them, so files without a record are made again. A file that does not match its
 record is damaged and is refused before anything in it is read.

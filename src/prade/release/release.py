@@ -1,13 +1,7 @@
 """A release: the folder that measuring writes, from which estimates, samples and reports are made.
 
-    plan.toml               what was asked
-    measurements.parquet    the noisy counts: level, group, part, cell, label, law, scale, noisy
-    release.json            versions, hashes of the two files above, and the ledger's head when it paid for the release
-    ledger.json             the cost, what remains, the privacy promise, and the ledger's head after the payment
-    labels.toml             if titles and labels were given later: the plan's schema with them
-
-The two JSON files end with a seal, the hash of the rest of the file. Nothing in the folder is private. It is written
-under another name and renamed once it is complete.
+The page of file formats lists its files. The JSON files end with a seal, the hash of the rest of the file. Nothing in
+the folder is private. It is written under another name and renamed once it is complete.
 """
 
 from __future__ import annotations
@@ -21,30 +15,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.arrays import Floats, PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, EstimationError, PradeError, Remark
-from prade.core.files import sha256_of
+from prade.core.execution import cores
 from prade.data.declare.schema import Schema
 from prade.data.read.files import damage_reported, whole_numbers
+from prade.data.read.tables import read_table
+from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.planning.invariants import not_protected
-from prade.planning.plan import RELEASED, Plan
+from prade.planning.plan import RELEASED, Plan, public_of
 from prade.planning.questions import Question
 from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.records import Claim
 from prade.privacy.noise_law import LAPLACE, NoiseLaw, noise_law
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from prade.diagnosis.diagnose import Diagnosis
-    from prade.queries.parts import Part
+from prade.queries.parts import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +191,6 @@ class Release:
         how much more samples vary than independent rows would, about 2 for people of the same households). All alarms
         are true with a chance of 95 %.
         """
-        from prade.core.execution import cores
-        from prade.diagnosis.diagnose import diagnosed
-        from prade.planning.plan import public_of
-
         rows = public_of(self.plan, public, weight).rows(self.plan.schema, self.plan.groups)
         threads = cores() if threads is None else threads
         return diagnosed(self.plan, self.noisy, rows, design_effect=design_effect, seed=seed, threads=threads)
@@ -228,7 +216,6 @@ class Release:
 
 def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
     """All noisy counts as one table with one row per count, ordered by question, part, group and cell."""
-    import pyarrow as pa
 
     def texts(codes: NDArray[np.int32], words: Sequence[str]) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(codes, pa.array(words, pa.string()))
@@ -255,8 +242,6 @@ def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
 
 def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
-    from prade.data.read.tables import read_table
-
     with damage_reported(path, "noisy counts", "restore the original"):
         values = whole_numbers(read_table(path, ["noisy"]), "noisy")
     shapes = [
@@ -293,7 +278,7 @@ def _labelled(plan: Plan, path: Path) -> tuple[Plan, str | None]:
 def file_hash(path: Path) -> str:
     try:
         with open(path, "rb") as file:
-            return sha256_of(file)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; a release has {', '.join(HASHED)} and {MANIFEST}") from None
     except OSError as error:

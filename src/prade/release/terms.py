@@ -26,11 +26,10 @@ from prade.data.public.table import PublicTable
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
-from prade.privacy.dataset_names import confusable
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.file import Head
 from prade.privacy.ledger.records import Claim, Entry
-from prade.privacy.protection import Unit
+from prade.privacy.protection import Unit, confusable
 from prade.release.release import MANIFEST, MEASUREMENTS, PLAN, Release, head_after, note_of, read_manifest
 
 PathName = str | PathLike[str]

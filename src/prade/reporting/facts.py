@@ -13,26 +13,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.execution import Execution
+from prade.data.public.joint import Coded
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.cell_counts import interval, sum_variances
-from prade.estimating.levels.estimates import shared_estimates
+from prade.estimating.levels.error_bars import Errors
+from prade.estimating.levels.estimates import Estimates, shared_estimates
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.totals import added_up, variance_of_sums
 from prade.planning.invariants import possible_cells
 from prade.queries.parts import Marginal, Part
 
-if TYPE_CHECKING:
-    from prade.data.public.joint import Coded
-    from prade.estimating.levels.error_bars import Errors
-    from prade.estimating.levels.estimates import Estimates
-
-    Rows = tuple[Coded, Ints]  # synthetic or true rows, and each row's group at the last level
+Rows = tuple[Coded, Ints]  # synthetic or true rows, and each row's group at the last level
 
 WHOLE, ONE_TABLE = "all groups together", "the whole table"
 ALMOST_NONE = 1e-9  # rows that an empty group counts as, where all groups are estimated to be empty

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -42,19 +42,15 @@ from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.levels.asked_rows import basis
 from prade.estimating.levels.cell_counts import interval
 from prade.estimating.levels.error_bars import AT_ONCE
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.plan import Plan
 from prade.queries.parts import Marginal
 from prade.reporting import statements
 from prade.reporting.facts import Facts, Precision, View, cells_of, deviations, precision_of
 from prade.reporting.html import packed
-from prade.reporting.truth import truth_data
-from prade.reporting.use_and_care import Situation, measured_columns, unseen_values, use_and_care
-
-if TYPE_CHECKING:
-    from prade.estimating.levels.estimates import Estimates
-    from prade.planning.plan import Plan
-    from prade.reporting.outlines import Outlines
-    from prade.reporting.truth import Truth
-
+from prade.reporting.outlines import Outlines
+from prade.reporting.statements import Situation, measured_columns, unseen_values, use_and_care
+from prade.reporting.truth import Truth, truth_data
 
 LARGEST_PAIR = 1_000  # cells; a picture of more would be illegible
 MOST_NUMBERS = 1_000_000  # in the tables of pairs by group, about two characters each

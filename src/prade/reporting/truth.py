@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +34,9 @@ from prade.core.execution import Execution
 from prade.core.files import found_files, paths_of
 from prade.data.public.joint import Coded, encode
 from prade.data.read.csv import format_of
-from prade.data.read.formats import NAMES
-from prade.data.read.tables import read_table, table_columns
+from prade.data.read.tables import NAMES, read_table, table_columns
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.plan import Plan
 from prade.release.derived_files import kept_rows
 from prade.reporting.html import packed
 from prade.scoring.distances import Pair, distances_of, pair_errors
@@ -43,10 +44,6 @@ from prade.scoring.evaluation import WORST, Evaluation, PublicScore
 from prade.scoring.metrics.measures import all_metrics, plain
 from prade.scoring.score import score
 from prade.scoring.sides import Side
-
-if TYPE_CHECKING:
-    from prade.estimating.levels.estimates import Estimates
-    from prade.planning.plan import Plan
 
 
 @dataclass(frozen=True, eq=False)

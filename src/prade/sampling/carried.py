@@ -19,10 +19,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
@@ -31,21 +32,16 @@ from prade.core.documents import json_value, structured
 from prade.core.errors import DataError, Remedy
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.files import HEADER
-from prade.data.read.formats import PARQUET, file_format
-from prade.data.read.tables import write_table
+from prade.data.read.tables import PARQUET, file_format, write_table
 from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.planning.plan import Plan, public_of
 from prade.planning.settings import Settings
+from prade.planning.task import Task
 from prade.queries.workload import Workload
 from prade.release.derived_files import CARRIED, KEPT_CARRIED, check_kept, is_kept, recorded
 from prade.release.release import Release, file_hash
 from prade.sampling.draw import ordering
 from prade.sampling.table import TableOfRows, numbers_of_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from prade.planning.task import Task
 
 FORMAT = 1
 WEIGHT = "prade:carried"  # name of the column of weights
@@ -148,8 +144,6 @@ def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
 
     There are about `MOST_ROWS` in all, and at least `FEWEST_ROWS` for each group.
     """
-    import pyarrow as pa
-
     prior, totals = estimates.support.public.prior, estimates.totals
     number = max(MOST_ROWS // max(int((totals > 0).sum()), 1), FEWEST_ROWS)
     order = ordering(prior.codes, prior.schema)

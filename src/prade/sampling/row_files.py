@@ -1,10 +1,7 @@
 """Synthetic rows in files: drawn and written batch by batch, so that the table is never held whole.
 
-    synthetic.parquet, rows.csv       one file
-    synthetic/                        a data set: a parquet file for each batch, in a folder for each group of the first
-                                      level, as in synthetic/STATE-17/part-00000.parquet
-
-Both have the same rows and types. A file or a data set is written beside its name and takes it when it is complete.
+They are one file, or a data set: a parquet file for each batch, in a folder for each group of the first level. Both
+have the same rows and types. A file or a data set is written beside its name and takes it when it is complete.
 """
 
 from __future__ import annotations
@@ -13,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from prade.core.arrays import Ints
 from prade.core.errors import DataError
@@ -23,17 +21,14 @@ from prade.core.execution import Execution
 from prade.core.files import replace_file, replace_folder
 from prade.data.public.table import PublicTable
 from prade.data.read.files import folder_name, noted_share, parts_of, schema_of
-from prade.data.read.formats import SUFFIXES, file_format, format_to_write
+from prade.data.read.tables import SUFFIXES, file_format, format_to_write
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS, keep_rows_as
 from prade.release.release import Release
 from prade.sampling.table import ROWS_OF_BATCH, Batch, TableOfRows, drawn_batches, numbers_of_rows, seed_of
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    Write = Callable[[pa.Table, int, int], None]  # the rows of a batch, its part, and how many are copies
+Write = Callable[[pa.Table, int, int], None]  # the rows of a batch, its part, and how many are copies
 
 LARGEST_FILE = 5_000_000  # rows; a release's folder gets more of them as a data set, unless another name is given
 MOST_FOLDERS = 1_000  # of groups of the first level; with more, the parts are side by side
@@ -156,8 +151,6 @@ def _writer(output: Output, schema: pa.Schema, folders: Sequence[str]) -> Iterat
 @contextmanager
 def _parts(root: Path, schema: pa.Schema, folders: Sequence[str]) -> Iterator[Write]:
     """A data set: one file for each batch that has rows, or a single one without rows."""
-    import pyarrow.parquet as pq
-
     numbers = [0] * len(folders)
 
     def write_part(table: pa.Table, part: int, copied: int) -> None:
@@ -176,14 +169,16 @@ def _parts(root: Path, schema: pa.Schema, folders: Sequence[str]) -> Iterator[Wr
 def _one_file(path: Path, schema: pa.Schema, output: Output) -> Iterator[Write]:
     """One file; what it notes about all rows is added at the end."""
     numbers = np.zeros(2, np.int64)  # of copies, of rows
-    with file_format(output.path).writer(path, schema, spreadsheet_safe=output.spreadsheet_safe) as writer:
+    kind, safe = file_format(output.path), output.spreadsheet_safe
+    with kind.writer(
+        path, schema, lambda: noted_share(schema, *numbers.tolist()), spreadsheet_safe=safe
+    ) as write_table:
 
         def write(table: pa.Table, part: int, copied: int) -> None:
-            writer.write(table)
+            write_table(table)
             numbers[:] += copied, table.num_rows
 
         yield write
-        writer.note(noted_share(schema, *numbers.tolist()))
 
 
 def _need_replaceable(path: Path) -> None:

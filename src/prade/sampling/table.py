@@ -18,9 +18,10 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from prade.core.arrays import Chances, Ints, shared_out
@@ -40,11 +41,7 @@ from prade.estimating.levels.estimates import Estimates, inputs_hash, kept_estim
 from prade.planning.plan import Plan
 from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
-from prade.sampling.draw import SortedRows, check_whole, sample
-from prade.sampling.pair_tables import tables_first
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from prade.sampling.draw import SortedRows, check_whole, sample, tables_first
 
 MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
 ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole
@@ -183,8 +180,6 @@ def drawn_table(
     The columns are those of the list of groups, then the schema's. `like` is "pyarrow", "pandas" or
     "polars", and by default the kind of the public table.
     """
-    import pyarrow as pa
-
     rows = TableOfRows(estimates.plan, estimates.public, numbers_of_rows(estimates), public, seed)
     batches = drawn_batches(estimates, seed, execution=execution)
     tables, copied = zip(*(rows.table(batch) for batch in batches), strict=True)
@@ -231,8 +226,6 @@ class TableOfRows:
         return self._table(groups, sizes, drawn).cast(self.schema)
 
     def _table(self, groups: Ints, sizes: Ints, drawn: Ints) -> pa.Table:
-        import pyarrow as pa
-
         chances = Chances.of_groups(self.seed, groups.tolist(), sizes.tolist())
         values: Any = self.decoder.decode(_coded(self.rows, drawn), seed=chances, drawn=drawn)
         group = np.repeat(groups, sizes)
@@ -259,8 +252,6 @@ class TableOfRows:
 
 def group_cells(plan: Plan, public: PublicTable) -> dict[str, pa.Array]:
     """The cells of the groups' columns, one for each group of the last level, as the public table writes them."""
-    import pyarrow as pa
-
     first = np.unique(plan.groupings[-1].number, return_index=True)[1]
     cells = {}
     for k, column in enumerate(plan.groups.columns):
@@ -273,8 +264,6 @@ def group_cells(plan: Plan, public: PublicTable) -> dict[str, pa.Array]:
 
 def typed_as_public(column: Column, public: pa.ChunkedArray) -> pa.Array:
     """The listed values in the type of the public cells, if they are the same values there by the rule of measuring."""
-    import pyarrow as pa
-
     listed, seen = pa.array(column.values), plain_cells(public).unique()
     try:
         typed = _spelt(column, listed, seen) if is_text(seen.type) else listed.cast(seen.type)
@@ -286,8 +275,6 @@ def typed_as_public(column: Column, public: pa.ChunkedArray) -> pa.Array:
 
 def _spelt(column: Column, listed: pa.Array, seen: pa.Array) -> pa.Array:
     """The listed values as the public table spells them (6 as "06"); one that it lacks with zeros if it has any."""
-    import pyarrow as pa
-
     spelling = dict(zip(range(len(listed)), texts_of(listed).to_pylist(), strict=True))
     texts = seen.drop_null()
     if not is_text(listed.type):
@@ -341,8 +328,6 @@ def _chosen(estimates: Estimates, wanted: Mapping[str, Any]) -> NDArray[np.bool_
 
 def like_public(table: pa.Table, plan: Plan, public: PublicTable, like: Like | None = None) -> Frame:
     """A table of answers, like the public one, whose columns have the types that they have in the synthetic table."""
-    import pyarrow as pa
-
     decoder = public.decoder(plan.schema)
     typed = {
         column.name: (column, typed_as_public(column, public.typed[column.name]))

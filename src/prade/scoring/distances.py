@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,8 @@ from prade.core.arrays import Floats, Ints
 from prade.core.compiled import compiled
 from prade.core.errors import DataError
 from prade.core.execution import cores
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
-    from prade.data.public.joint import Joint
+from prade.data.declare.schema import Schema
+from prade.data.public.joint import Joint
 
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]

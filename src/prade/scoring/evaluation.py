@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, counted
 from prade.core.execution import cores, several
-from prade.data.declare.groups import Groups, RecurringGroups
-from prade.data.public.joint import joint_codes
+from prade.data.declare.groups import Grouping, Groups, RecurringGroups
+from prade.data.declare.schema import Schema
+from prade.data.public.joint import Coded, joint_codes
+from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
 from prade.data.read.tables import read_table
 from prade.scoring.distances import Codes, Pair, distances_of, mean_distance
@@ -24,13 +26,7 @@ from prade.scoring.metrics.measures import USUAL, Choices, all_metrics
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Pairs, Score, score
 from prade.scoring.sides import Side
 
-if TYPE_CHECKING:
-    from prade.data.declare.groups import Grouping
-    from prade.data.declare.schema import Schema
-    from prade.data.public.joint import Coded
-    from prade.data.public.public import Public
-
-    Rows = tuple[Coded, Ints]  # and the group of each
+Rows = tuple[Coded, Ints]  # and the group of each
 
 WORST = 10  # pairs and places that are named
 

@@ -1,13 +1,7 @@
 """The score of the NIST 2020 Differential Privacy Temporal Map Challenge, sprint 2, for any table and any grouping.
 
-For each group g and pair of columns k, with P and Q the two-way tables of the true and of the synthetic rows,
-
-    d[g, k] = sum over cells |P - Q|        score[g] = mean over k of d[g, k]        mean = mean over g of score[g]
-
-    NIST score = 1000 (1 - mean / 2)
-
-A distance lies between 0 (the same) and 2 (nothing in common). A group scores 2 whatever its distances are when its
-numbers of true and synthetic rows differ by 250 or more (`bias`), or when one of the two has no rows.
+The page about scores has the formula. A group scores 2 whatever its distances are when its numbers of true and
+synthetic rows differ by 250 or more (`bias`), or when one of the two has no rows.
 
 As in the contest's own script (`runtime/scripts/metric.py` of drivendataorg/deid2-runtime): 50 draws of two different
 columns out of all but the group columns, so that a pair may count twice; numpy's `RandomState`, seed 123456; missing is
@@ -21,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError, closest, many, names_of
@@ -33,9 +28,6 @@ from prade.data.public.joint import Coded, encode
 from prade.data.read.cells import is_text, plain_cells
 from prade.data.read.tables import read_table, table_columns
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Pairs = int | Literal["all"] | Sequence[Sequence[str]]
 
@@ -95,8 +87,6 @@ class Score:
 
     def table(self) -> pa.Table:
         """One row per group: the group columns, true_rows, synthetic_rows, score and why."""
-        import pyarrow as pa
-
         columns = zip(*self.grouping.values, strict=True)
         named: dict[str, Any] = {name: list(column) for name, column in zip(self.grouping.by, columns, strict=True)}
         figures = {
@@ -109,8 +99,6 @@ class Score:
 
     def pair_table(self) -> pa.Table:
         """One row per pair: its two columns and its mean distance, the worst first."""
-        import pyarrow as pa
-
         worst = np.argsort(-self.pairs, kind="stable")
         first, second = zip(*(self.pair_names[k] for k in worst), strict=True)
         return pa.table({"first": first, "second": second, "distance": self.pairs[worst]})
@@ -236,8 +224,6 @@ def _checked_pair(columns: Sequence[str], pair: Any) -> Pair:
 
 def _groups_of(by: Sequence[str], truth: Any, synthetic: Any) -> pa.Table:
     """The groups that occur in either table, in the order of their values."""
-    import pyarrow as pa
-
     if isinstance(truth, tuple) or isinstance(synthetic, tuple):
         raise DataError("group numbers need the list of groups that they count; give it as `groups`")
     sides = [read_table(side, by) for side in (truth, synthetic)]
@@ -252,7 +238,6 @@ def _groups_of(by: Sequence[str], truth: Any, synthetic: Any) -> pa.Table:
 
 def _alike(name: str, truth: Any, synthetic: Any) -> tuple[Any, Any]:
     """The cells of a group column of both tables in types that go together: "06" and 6 are one, as when measuring."""
-    import pyarrow as pa
 
     def widest(kind: pa.DataType) -> pa.DataType:
         return pa.large_string() if is_text(kind) else pa.int64() if pa.types.is_signed_integer(kind) else kind

@@ -11,20 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.compiled import systematic
+from prade.data.declare.schema import Schema
 from prade.data.public.joint import Coded, Joint, encode, joint_codes
 from prade.data.public.public import binned_numbers
 from prade.data.read.tables import table_columns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from prade.data.declare.schema import Schema
 
 MOST_TABLES = 100
 LARGEST_TABLE = 2**24  # cells; those of larger tables are counted by sorting the rows

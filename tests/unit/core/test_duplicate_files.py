@@ -17,9 +17,8 @@ import prade
 from prade import DataError, Synthesizer, Unit, Workload
 from prade.core.files import OPENING, content_hash, find_duplicate, found_files, refuse_duplicates
 from prade.data.public.table import PublicFiles
-from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
-from prade.measuring.source import open_source
+from prade.measuring.source import open_source, refuse_public, refuse_same_contents, refuse_same_files
 from worlds.counting import count
 from worlds.plans import EVERYBODY, SCHEMA, ledger_for, plan_of
 

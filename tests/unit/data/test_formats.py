@@ -4,10 +4,9 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pytest
 
-from prade.data.read import formats
+from prade.data.read import tables
 from prade.data.read.csv import DEFAULT_FORMAT
-from prade.data.read.formats import FORMATS, FileFormat, file_format, format_to_write
-from prade.data.read.tables import read_table, write_table
+from prade.data.read.tables import FORMATS, FileFormat, file_format, format_to_write, read_table, write_table
 from prade.measuring.source import open_source
 
 TABLE = pa.table({"A": [1, 2, 3], "B": ["x", None, "z"]})
@@ -39,12 +38,12 @@ class Feather(FileFormat):
         for batch in feather.read_table(path, columns=list(names)).to_batches(rows):
             yield batch.columns
 
-    def writer(self, path, schema, *, spreadsheet_safe=False):
+    def writer(self, path, schema, noted=None, *, spreadsheet_safe=False):
         raise NotImplementedError
 
 
 def test_a_new_format_is_one_more_entry(monkeypatch, tmp_path):
-    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, Feather(".feather", "feather", typed=True)))
+    monkeypatch.setattr(tables, "FORMATS", (*FORMATS, Feather(".feather", "feather", typed=True)))
     feather.write_feather(TABLE, tmp_path / "rows.feather")
     assert read_table(tmp_path / "rows.feather", ["B"]).equals(TABLE.select(["B"]))
     with open_source(tmp_path / "rows.feather") as source:

@@ -15,8 +15,7 @@ from prade.data.public.joint import outside
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
 from prade.data.read.cells import Columns
-from prade.data.read.formats import csv_cells
-from prade.data.read.tables import read_table, table_columns, write_table
+from prade.data.read.tables import csv_cells, read_table, table_columns, write_table
 
 SCHEMA = Schema(
     [

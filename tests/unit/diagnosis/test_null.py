@@ -6,7 +6,7 @@ import pytest
 from prade import Ask, Column, Level, Schema, Workload
 from prade.data.declare.groups import Groups
 from prade.data.public.public import Public
-from prade.diagnosis.null import LevelAnswers, Moments, Predictions, Tail, predictions, side_by_side
+from prade.diagnosis.null import LevelAnswers, Moments, Predictions, Tail, predictions
 from worlds.plans import plan_of
 from worlds.releases import answered
 from worlds.survey import SCHEMA, THREE_PLACES
@@ -34,7 +34,7 @@ def test_a_column_is_the_most_precise_mean_of_all_its_tables():
     noisy = counts()
     state, total, pairs, _ = noisy
     predicted = Predictions(np.zeros(2, int), np.zeros((1, sum(SCHEMA.shape(SCHEMA.coded)))), np.ones(1))
-    answers = LevelAnswers(PLAN, PLAN.groupings[0], 0, predicted, side_by_side(noisy), 1.0)
+    answers = LevelAnswers(PLAN, PLAN.groupings[0], 0, predicted, [np.concatenate(each, axis=1) for each in noisy], 1.0)
     assert answers.columns.names == ("AGE", "SEX", "WORK")
     found, rows = answers.of(answers.counts)
     of_state, of_total, of_pairs, of_age = (question.variance for question in PLAN.questions)

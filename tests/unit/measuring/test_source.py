@@ -15,7 +15,7 @@ from prade import Column
 from prade.core.errors import DataError
 from prade.core.files import spill_folder
 from prade.data.read.csv import DEFAULT_FORMAT
-from prade.data.read.formats import PARQUET
+from prade.data.read.tables import PARQUET
 from prade.measuring.source import open_source
 from prade.measuring.streams import file_stream, without_secrets
 from prade.privacy.protection import Unit

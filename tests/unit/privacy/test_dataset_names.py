@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade import Budget, Ledger, Level, Plan, PradeError, Schema, Unit, Workload
-from prade.privacy.dataset_names import confusable, dataset_name
+from prade.privacy.protection import confusable, dataset_name
 
 SCHEMA = Schema.from_mbi({"age": 4})
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prade import Column, Schema, WorkloadError
-from prade.data.declare.numeric import OffEdge
+from prade.data.declare.kinds import OffEdge
 from prade.queries.asked import asked_query, bracketing, statistic_of
 from prade.queries.query import parse, simplified
 

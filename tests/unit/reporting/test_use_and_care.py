@@ -14,7 +14,7 @@ from prade.data.public.public import Public
 from prade.estimating.levels.answers import RawAnswers
 from prade.planning.settings import Expected
 from prade.queries.parts import Marginal
-from prade.reporting.use_and_care import Situation, cell_texts, unseen_values, use_and_care
+from prade.reporting.statements import Situation, cell_texts, unseen_values, use_and_care
 from worlds.survey import AGE, PLACE, SEX, STATE, THREE_PLACES, WORK
 
 SCHEMA = Schema([STATE, PLACE, AGE, SEX, WORK])

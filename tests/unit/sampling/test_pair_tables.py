@@ -9,8 +9,7 @@ from prade import Column, Schema, Target
 from prade.core.execution import Execution
 from prade.data.public.joint import Prior
 from prade.estimating.levels.estimates import Estimates
-from prade.sampling.draw import SortedRows, sample
-from prade.sampling.pair_tables import BLOCK, PairTables, tables_first
+from prade.sampling.draw import BLOCK, PairTables, SortedRows, sample, tables_first
 from prade.sampling.table import drawn_batches
 from worlds.many_places import public, release
 

@@ -1,8 +1,7 @@
 """Codebooks: CSV files with titles, descriptions and units of columns, and labels of their values.
 
-Two forms are read: a table with the columns of `HEADER`, in which a line without a value is about the column itself,
-and the Census Bureau's data dictionary, whose lines are NAME,column,type,length,title and
-VAL,column,type,length,from,to,label.
+Two forms are read, which the page of file formats describes: a table with the columns of `HEADER`, and the Census
+Bureau's data dictionary (`DICTIONARY`).
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ from prade.data.declare.kinds import (
     Declaration,
     Group,
     Mask,
+    Numeric,
     Unknown,
     check_words,
     settled_labels,
 )
-from prade.data.declare.numeric import Numeric
 
 KINDS: dict[str, type[Categorical | Numeric]] = {kind.name: kind for kind in (Categorical, Numeric, Group)}
 
@@ -107,10 +107,6 @@ class Column(Declaration):
     def bounds(self, code: int) -> tuple[float | None, float | None]:
         """The smallest and largest value of a bin; None where the bin is open-ended."""
         return Numeric(self).bounds(code)
-
-    def number_text(self, number: float) -> str:
-        """A number, or in a column of dates its date, as text."""
-        return Numeric(self).number_text(number)
 
     @property
     def heading(self) -> str:

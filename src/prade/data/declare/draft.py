@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import SchemaError, closest
 from prade.data.declare.column import Column
-from prade.data.declare.numeric import LARGEST_NUMBER
+from prade.data.declare.kinds import LARGEST_NUMBER
 from prade.data.read.cells import (
     LARGEST_WHOLE,
     is_day,

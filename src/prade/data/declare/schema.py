@@ -24,7 +24,7 @@ from prade.core.files import replace_file
 from prade.data.declare.column import Column
 from prade.data.declare.draft import infer_columns, proposed_links
 from prade.data.declare.groups import Groups
-from prade.data.declare.numeric import EPOCH
+from prade.data.declare.kinds import EPOCH
 from prade.data.read.cells import LARGEST_WHOLE
 from prade.data.read.tables import distinct_values, group_cells, read_table
 

@@ -26,7 +26,7 @@ from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs
 from prade.core.errors import DataError
 from prade.core.execution import cores, finishing
 from prade.data.declare.column import Column
-from prade.data.declare.numeric import Numeric
+from prade.data.declare.kinds import Numeric
 from prade.data.declare.schema import Schema
 from prade.data.public.joint import Codes, Joint, RowIndex, row_weights
 from prade.data.read.cells import AT_ONCE, Columns, one_piece, plain_cells

@@ -24,9 +24,8 @@ from prade.data.public.public import Public, group_columns
 from prade.data.read.cells import Columns, is_text, noted, one_piece, pandas_notes, plain_cells
 from prade.data.read.coding import numbers_of
 from prade.data.read.csv import DEFAULT_FORMAT, CsvFormat, format_of
-from prade.data.read.formats import PARQUET, file_format, guess_type
 from prade.data.read.frames import Like
-from prade.data.read.tables import checked_names, read_table, table_columns
+from prade.data.read.tables import PARQUET, checked_names, file_format, guess_type, read_table, table_columns
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,17 @@ def decoded_text(cells: pa.Array, encoding: str) -> pa.Array:
     return pa.DictionaryArray.from_arrays(coded.indices, pa.array(texts, pa.large_string()))
 
 
+def cells_between(
+    text: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], missing: NDArray[np.bool_]
+) -> pa.Array:
+    """The bytes from each start to its end; places rise."""
+    places = np.stack([starts, ends], axis=1)
+    buffers = [None, pa.py_buffer(places), pa.py_buffer(text)]
+    # Every second part is a cell; the others are what lies between two cells.
+    parts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), places.size - 1, buffers)
+    return parts.take(pa.array(np.arange(0, places.size, 2), mask=missing))
+
+
 def text_of_characters(cell: str) -> str:
     """The text of a Python string; one with half of a surrogate pair is not text, and treated like such bytes."""
     return _valid_text(str.__str__(cell).encode("utf-8", "surrogatepass"))

@@ -1,13 +1,7 @@
 """CSV files: how they are written, and the records of private ones, whose cells depend on their own bytes alone.
 
 The caller declares the format; nothing about it is guessed from rows, and only the header is checked against it. A
-record of a private file is a line, whatever bytes it and its neighbours have, so one person's cell cannot join, split
-or hide the records of others.
-
-    line ends     LF or CR LF; the last line may lack one. Any other CR is part of a cell
-    cells         `cells_of`; the first cells count if there are too many; absent and empty cells are missing
-    empty lines   no records, except in a file with one column, where they are empty cells
-    encoding      a cell that is not text in the declared encoding becomes a text that no schema lists
+record of a private file is a line, whatever bytes it and its neighbours have (the page of file formats has the rules).
 
 Most records are written properly, and then array operations find their cells; the others are read one by one.
 """
@@ -31,7 +25,7 @@ from numpy.typing import NDArray
 
 from prade.core.errors import DataError, Remedy
 from prade.core.files import opened
-from prade.data.read.cells import decoded_text
+from prade.data.read.cells import cells_between, decoded_text
 
 Places = NDArray[np.int64]
 
@@ -302,9 +296,6 @@ def _column(records: Records, separators: Places, number: int) -> pa.Array:
     starts = records.starts if number == 0 else separators[:, number - 1] + 1
     ends = separators[:, number] if number < separators.shape[1] else records.ends
     quoted = content[starts] == QUOTE_BYTE
-    places = np.stack([starts + quoted, ends - quoted], axis=1)
-    buffers = [None, pa.py_buffer(places), pa.py_buffer(records.text)]
-    # Every second part is a cell; the others are what lies between two cells.
-    parts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), places.size - 1, buffers)
-    column = parts.take(pa.array(np.arange(0, places.size, 2), mask=places[:, 0] == places[:, 1]))
+    starts, ends = starts + quoted, ends - quoted
+    column = cells_between(records.text, starts, ends, starts == ends)
     return pc.replace_substring(column, b'""', b'"') if quoted.any() else column

@@ -180,8 +180,6 @@ def _spans(column: Any) -> Iterator[tuple[int, int, Any]]:
 
     Of Arrow's cells, or of what refers to each: an offset, a view, a dictionary's code.
     """
-    import pyarrow.types as types
-
     if isinstance(column, np.ndarray) and column.size:
         steps = [(size - 1) * step for size, step in zip(column.shape, column.strides, strict=True)]
         first, last = (column.ctypes.data + sum(cut(0, step) for step in steps) for cut in (min, max))
@@ -193,7 +191,7 @@ def _spans(column: Any) -> Iterator[tuple[int, int, Any]]:
         cells = getattr(column, "storage", column)  # of an extension type
         cells = getattr(cells, "indices", cells)  # of a dictionary, whose values two tables may rightly share
         kind = cells.type
-        if types.is_struct(kind):
+        if pa.types.is_struct(kind):
             for number in range(kind.num_fields):
                 yield from _spans(cells.field(number))
             return
@@ -201,8 +199,8 @@ def _spans(column: Any) -> Iterator[tuple[int, int, Any]]:
             bits = kind.bit_width
         except ValueError:  # an offset or a view for each cell, or the type of a union
             large, view = str(kind).startswith("large_"), str(kind) in ("string_view", "binary_view")
-            bits = 8 if types.is_union(kind) else 128 if view else 64 if large else 32
-        elsewhere = types.is_fixed_size_list(kind) or types.is_run_end_encoded(kind)
+            bits = 8 if pa.types.is_union(kind) else 128 if view else 64 if large else 32
+        elsewhere = pa.types.is_fixed_size_list(kind) or pa.types.is_run_end_encoded(kind)
         # the first buffer marks missing cells
         if len(cells) and not elsewhere and (buffer := [*cells.buffers(), None][1]) is not None:
             start = 8 * buffer.address + bits * cells.offset

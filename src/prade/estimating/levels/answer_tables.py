@@ -11,7 +11,7 @@ import numpy as np
 from prade.core.errors import DataError, names_of
 from prade.data.declare.column import Column
 from prade.data.declare.groups import Grouping
-from prade.data.declare.numeric import EPOCH
+from prade.data.declare.kinds import EPOCH
 from prade.estimating.levels.asked_rows import Basis, asked_schema
 from prade.estimating.levels.cell_counts import CellCounts
 from prade.estimating.levels.statistics import Values

@@ -17,7 +17,7 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import WorkloadError, names_of
-from prade.data.declare.numeric import OffEdge
+from prade.data.declare.kinds import OffEdge
 from prade.data.declare.schema import Schema
 from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_known
 from prade.estimating.levels.public_cells import Cells

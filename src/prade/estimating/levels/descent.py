@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -24,7 +24,7 @@ from prade.data.public.public import Public
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
 from prade.estimating.levels.foundation import Foundation, opened_foundation, shared_foundation
-from prade.estimating.levels.group_fits import GroupAnswers, Made, Method, batches_of, estimated, fitted
+from prade.estimating.levels.group_fits import GroupAnswers, Made, Method, batches_of, estimated, fitted, multipliers_of
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.tree import LevelPosterior, Tree
 from prade.estimating.paper_estimators import IDE, TwoStage
@@ -119,22 +119,43 @@ class Descent:
             with single_threaded_blas():  # the order of sums must not depend on what else runs
                 return task(self.estimate(group))
 
-        return several(alone, range(len(self.last.totals)) if groups is None else groups, self.execution.threads)
+        every = range(len(self.last.totals))
+        assert self._above  # what all groups share is worked out before the threads
+        return several(alone, every if groups is None else groups, self.execution.threads)
 
     def estimate(self, group: int, number: int = -1) -> GroupEstimate:
         """The estimate of one group of the last level, or of another of the foundation's groupings."""
-        estimate = fitted(self.foundation.start(group, number), self.method, self.asked(group, number))
+        answers = self.asked(group, number % len(self.tree.levels))
+        estimate = fitted(self.foundation.start(group, answers.above, number), self.method, answers)
         return GroupEstimate(group, float(self.tree.levels[number].totals[group]), estimate)
 
-    def asked(self, group: int, number: int = -1) -> GroupAnswers:
-        """The answers that a group is estimated from."""
+    def asked(self, group: int, number: int) -> GroupAnswers:
+        """What a group of one of the foundation's groupings is estimated from."""
         level = self.tree.levels[number]
+        above = self._above[number][self.foundation.parents(number)[group]]
         deviation = np.sqrt(level.variance[group])
-        return GroupAnswers(group, float(level.rows[group]), level.shares[group], deviation)
+        return GroupAnswers(group, float(level.rows[group]), level.shares[group], deviation, above)
+
+    @cached_property
+    def _above(self) -> list[Floats]:
+        """For each of the groupings, the multipliers of its groups' parents: [parents, cells]. Everybody has none."""
+        found = [np.zeros((1, self.foundation.layout.n_cells))]
+        for number, level in enumerate(self.tree.levels[:-1]):
+
+            def multipliers(group: int, number: int = number) -> Floats:
+                answers = self.asked(group, number)
+                start = self.foundation.start(group, answers.above, number)
+                with single_threaded_blas():
+                    return multipliers_of(fitted(start, self.method, answers), answers)
+
+            self.__dict__["_above"] = found  # what `asked` needs of those above
+            found.append(np.stack(list(several(multipliers, range(len(level.totals)), self.execution.threads))))
+        return found
 
     def made(self, known: Collection[int] = ()) -> Iterator[list[Made]]:
         """The estimates of the last level's groups, by workers, batch by batch, but for batches of known groups."""
-        batches = batches_of([self.asked(group) for group in range(len(self.last.totals))])
+        number = len(self.tree.levels) - 1
+        batches = batches_of([self.asked(group, number) for group in range(len(self.last.totals))])
         wanted = [batch for batch in batches if not all(each.group in known for each in batch)]
         return self.execution.map(partial(estimated, self.shared, self.method), wanted)
 

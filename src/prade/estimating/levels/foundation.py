@@ -6,7 +6,8 @@ over the rows.
     q_g  is proportional to  p_g exp(W' lambda_g)
     p_g = own * (rows of the same group) + (1 - own) * public table        own: that of `Settings`
 
-p_g is the group's base distribution: the public table, unless the group has public rows of its own.
+p_g is the group's base distribution: the public table, unless the group has public rows of its own. Its prior, which an
+estimate is close to, is p_g exp(W' lambda_parent): what all groups of a parent have in common costs them nothing.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Foundation:
         self.settings = settings
         self._lock = Lock()
         self._priors: dict[int, GroupPriors] = {}
+        self._latest: tuple[Floats, Layout] | None = None  # multipliers of a parent, and what its groups start from
         self.groupings = groupings_of(plan)
         self.above_plan = len(self.groupings) - len(plan.groupings)  # 1 if everybody is no level of the plan
 
@@ -97,12 +99,26 @@ class Foundation:
         mine = self.groupings[number]
         return mine.above(self.groupings[number - 1]) if number else np.zeros(len(mine), np.int64)
 
-    def start(self, group: int, number: int = -1) -> Layout:
+    def base(self, group: int, number: int = -1) -> Layout:
         """The layout with the base distribution of a group, by default one of the last level."""
         priors = self.priors(number)
         if not priors.recurs[group]:
             return self.layout
         return self.layout.reweighted(self.support.public.prior.with_weights(priors.weights(group)))
+
+    def start(self, group: int, above: Floats, number: int = -1) -> Layout:
+        """The layout with the prior of a group: its base distribution, moved by the multipliers of its parent."""
+        if not above.any():
+            return self.base(group, number)
+        if self.priors(number).recurs[group]:
+            return self._moved(self.base(group, number), above)
+        with self._lock:  # groups of one parent share it, and come after each other
+            if self._latest is None or not np.array_equal(self._latest[0], above):
+                self._latest = above, self._moved(self.layout, above)
+            return self._latest[1]
+
+    def _moved(self, base: Layout, above: Floats) -> Layout:
+        return base.reweighted(self.support.public.prior.with_weights(base.weights(above)))
 
     def worked_out(self, tilt: Tilt) -> tuple[Floats, Floats]:
         """Weights of the support's rows in a group, and the shares of the cells of the plan's parts."""
@@ -116,7 +132,7 @@ class Foundation:
 
     def _of_group(self, tilt: Tilt) -> Layout:
         """The layout with a group's base distribution, on the rows that may have mass."""
-        layout = self.start(tilt.group)
+        layout = self.base(tilt.group)
         if tilt.emptied is None:
             return layout
         gone = np.unpackbits(np.frombuffer(tilt.emptied, np.uint8), count=layout.rows)

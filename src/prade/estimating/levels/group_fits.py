@@ -32,12 +32,16 @@ FEWEST_BATCHES = 64  # where there are many groups
 
 @dataclass(frozen=True, eq=False)
 class GroupAnswers:
-    """A group's number, its number of rows, and its answers as shares with their standard deviations."""
+    """A group's number, its number of rows, its answers as shares with their standard deviations.
+
+    `above` are the multipliers of its parent.
+    """
 
     group: int
     rows: float
     share: Floats
     deviation: Floats
+    above: Floats
 
 
 @dataclass(frozen=True)
@@ -63,20 +67,23 @@ def estimated(shared: Shared[Foundation], method: Method, groups: Sequence[Group
     foundation, found = shared.value, []
     with single_threaded_blas():  # the order of sums must not depend on what else runs
         for answers in groups:
-            layout = foundation.start(answers.group)
+            layout = foundation.start(answers.group, answers.above)
             estimate = fitted(layout, method, answers)
             emptied = estimate.emptied(layout)
-            # if a group's answers were hopeless, its estimate is the base distribution
-            multipliers = np.zeros(layout.n_cells) if estimate.multipliers is None else estimate.multipliers
             packed = None if emptied is None else np.packbits(emptied).tobytes()
-            tilt = Tilt(answers.group, multipliers, packed)
+            tilt = Tilt(answers.group, multipliers_of(estimate, answers), packed)
             report = estimate.report
             found.append(Made(tilt, report.status.value, report.kl, report.gap))
     return found
 
 
+def multipliers_of(estimate: Estimate, answers: GroupAnswers) -> Floats:
+    """What turns a group's base distribution into its estimate; if its answers were hopeless, that is its prior."""
+    return answers.above if estimate.multipliers is None else answers.above + estimate.multipliers
+
+
 def fitted(layout: Layout, method: Method, answers: GroupAnswers) -> Estimate:
-    """A group's estimate from its base distribution, which is that of the layout."""
+    """A group's estimate from its prior, which is that of the layout."""
     per_scale = np.sqrt(method.law.unit_variance)  # standard deviations per unit of scale
     counts, scales = answers.rows * answers.share, answers.rows * answers.deviation / per_scale
     measurements = Measurement.of_parts(layout.workload.parts, counts, scales, method.law)

@@ -33,7 +33,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
-from prade.estimating.levels.random_effects import factorised
+from prade.core.compiled import factorised, inverted, solved
+from prade.estimating.levels.random_effects import with_ridge
 
 SWEEPS, DAMPING = 3, 0.8  # with 30 sweeps and less of each, the errors are the same to three digits
 LEAST = 1e-6  # precision of a site, as a share of that of Gaussian noise
@@ -76,8 +77,6 @@ def posterior(
 
     `covariance` is S, `shares` m and `rows_variance` t^2. `counted` is the answer z, if there is one.
     """
-    from scipy.linalg.lapack import dpotrs, dtrtrs
-
     both = [answers] if counted is None else [answers, counted]
     away, noise, drawn = (np.concatenate([getattr(each, name) for each in both]) for name in ("away", "noise", "drawn"))
     if not len(away):
@@ -88,12 +87,12 @@ def posterior(
     prior = rows_variance * np.outer(along, along)
     prior[: len(answers.away), : len(answers.away)] += covariance[np.ix_(seen, seen)]
     precision, shift = 1 / noise, away / noise
-    factor = factorised(prior + np.diag(1 / precision))
+    factor = factorised(with_ridge(prior + np.diag(1 / precision)))
     for _ in range(SWEEPS if drawn.any() else 0):
         precision, shift = _renewed(prior, away, noise, drawn, precision, shift, factor)
-        factor = factorised(prior + np.diag(1 / precision))
-    pull = dpotrs(factor, shift / precision, lower=1)[0]
-    half = dtrtrs(factor, np.column_stack([mixed.T, rows_variance * along]), lower=1)[0]
+        factor = factorised(with_ridge(prior + np.diag(1 / precision)))
+    pull = solved(factor, (shift / precision)[:, None])[:, 0]
+    half = solved(factor, np.column_stack([mixed.T, rows_variance * along]), half=True)
     left = np.append(np.diag(covariance), rows_variance) - np.einsum("ij,ij->j", half, half)
     left = np.maximum(left, 0.0)
     told = float(np.mean(precision * noise))
@@ -104,10 +103,8 @@ def _renewed(
     prior: Floats, away: Floats, noise: Floats, drawn: Flags, precision: Floats, shift: Floats, factor: Floats
 ) -> tuple[Floats, Floats]:
     """New sites from the old ones: precisions and shifts. `factor` is that of the prior plus the old sites' noise."""
-    from scipy.linalg.lapack import dpotri, dpotrs
-
-    mean = prior @ dpotrs(factor, shift / precision, lower=1)[0]
-    known = np.diag(dpotri(factor, lower=1)[0])
+    mean = prior @ solved(factor, (shift / precision)[:, None])[:, 0]
+    known = np.diag(inverted(factor))
     variance = np.maximum(1 / precision - known / precision**2, 1e-12 * noise)
     cavity = 1 / np.maximum(1 / variance - precision, LEAST / noise)
     middle = cavity * (mean / variance - shift)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,12 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.compiled import systematic
-from prade.core.execution import single_threaded_blas
 from prade.data.declare.groups import Grouping, RecurringGroups
 from prade.data.public.joint import Prior
 from prade.data.public.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.added_rows import shown_cells, with_extra, with_shown
-from prade.estimating.levels.variation import MOST_SMOOTHED, PublicVariation, VariationOfCells, blocks_of
+from prade.estimating.levels.variation import PublicVariation, VariationOfCells, blocks_of
 from prade.planning.invariants import rules_of
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
@@ -29,7 +27,6 @@ from prade.queries.workload import Workload
 from prade.release.release import Release
 
 MOST_TABLES = 4  # with added rows that are kept: other noise may show other cells
-RIDGE, TINY = 1e-6, 1e-12  # the cells of a part add up to 1: their covariance has no inverse without
 Cells = tuple[NDArray[Any], int]  # each public row's cell of a part, and the number of the part's cells
 
 
@@ -84,25 +81,6 @@ class PublicCells:
             own = own_rows(self.public, groupings)
             self._supports[key] = thinned(self.public, parts, settings.support, own)
         return self._supports[key]
-
-    @cached_property
-    def one_way(self) -> tuple[VariationOfCells, Floats]:
-        """How the one-way cells of all columns vary together, and the inverse of their covariance within groups.
-
-        Of very many columns, they are the first ones.
-        """
-        prior, public = self.public.prior, self.public
-        names, sizes = list[str](), list[int]()
-        for name in prior.schema.coded:
-            if sum(sizes) + prior.schema[name].size <= MOST_SMOOTHED:
-                names.append(name)
-                sizes.append(prior.schema[name].size)
-        cells = [prior.codes[name].astype(np.int64) for name in names]
-        variation = VariationOfCells(cells, sizes, public.group, len(public.groups), prior.weights)
-        within = variation.variation.within
-        with single_threaded_blas():
-            inverse = np.linalg.inv(within + np.diag(RIDGE * np.diag(within) + TINY))
-        return variation, np.asarray(inverse, np.float64)
 
     def variations(self, layout: Layout, *, keep: bool) -> Iterable[tuple[slice, PublicVariation]]:
         """How the cells of each block vary; all are kept for the next descent, or each is let go of after its turn."""

@@ -29,6 +29,7 @@ from functools import cached_property
 import numpy as np
 
 from prade.core.arrays import Floats, Ints
+from prade.core.compiled import factorised, inverted
 from prade.core.execution import single_threaded_blas
 from prade.estimating.levels.variation import PublicVariation
 from prade.queries.parts import Part
@@ -59,8 +60,8 @@ class Scales:
 
     @property
     def typical(self) -> float:
-        """The mean of D: the scale of a column that was not measured."""
-        return float(np.mean(np.exp(self.columns))) if self.columns else 1.0
+        """The geometric mean of D: the scale of a column that was not measured."""
+        return float(np.exp(np.mean(self.columns))) if self.columns else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,9 +165,10 @@ def fitted_scales(model: CellModel, deviations: Deviations, start: Scales) -> Sc
         of_a, of_b, of_c = a * both * between, b * both * alone, both * within
         value, slope, by_rate = 0.0, np.zeros_like(both), np.zeros_like(both)
         for each in classes:
-            inverse, logarithm = inverted(of_a + of_b + (k + each.rate) * of_c + each.known)
+            factor = factorised(with_ridge(of_a + of_b + (k + each.rate) * of_c + each.known))
+            inverse = inverted(factor)
             pull = inverse @ each.away
-            value += each.weight * logarithm + float(np.sum(each.away * pull))
+            value += 2 * each.weight * float(np.log(np.diag(factor)).sum()) + float(np.sum(each.away * pull))
             this = each.weight * inverse - pull @ pull.T
             slope += this
             by_rate += each.rate * this
@@ -183,21 +185,8 @@ def fitted_scales(model: CellModel, deviations: Deviations, start: Scales) -> Sc
     return Scales(a, b, k, tuple(found.x[3:].tolist()))
 
 
-def factorised(matrix: Floats) -> Floats:
-    """The lower factor of a covariance, which may be singular but for rounding."""
-    from scipy.linalg.lapack import dpotrf
-
-    matrix = matrix.copy()
-    matrix.flat[:: len(matrix) + 1] += RIDGE * np.diag(matrix).max(initial=0.0)
-    factor, failed = dpotrf(matrix, lower=1, clean=1)
-    assert not failed, "a covariance is positive definite"
-    return np.asarray(factor)
-
-
-def inverted(matrix: Floats) -> tuple[Floats, float]:
-    """The inverse of a covariance, and the logarithm of its determinant."""
-    from scipy.linalg.lapack import dpotri
-
-    factor = factorised(matrix)
-    half = np.tril(dpotri(factor, lower=1)[0])
-    return half + np.tril(half, -1).T, 2 * float(np.log(np.diag(factor)).sum())
+def with_ridge(covariance: Floats) -> Floats:
+    """A covariance that is positive definite in spite of rounding."""
+    changed = covariance.copy()
+    changed.flat[:: len(changed) + 1] += RIDGE * np.diag(changed).max(initial=0.0)
+    return changed

@@ -25,6 +25,7 @@ from prade.core.arrays import Flags, Floats, Ints, mass_per_cell, shared_out
 from prade.estimating.levels.answers import RawAnswers
 
 if TYPE_CHECKING:
+    from prade.data.declare.groups import Grouping
     from prade.planning.plan import Plan
 
 FEWEST_ROWS = 1.0  # a number of rows that shares can be divided by
@@ -192,20 +193,19 @@ def benchmarked(
 # ---------------------------------------------------------------------- published numbers of rows
 
 
-def with_published(totals: Floats, level: int, plan: Plan) -> Floats:
-    """The numbers of rows of a level's groups, with what is published about them.
+def with_published(totals: Floats, level: int, grouping: Grouping, plan: Plan) -> Floats:
+    """The numbers of rows of a level's groups, with what is published about them; everybody's level is -1 or 0.
 
     Published there or further down: these numbers, added up. Published further up only: whole numbers in proportion to
     `totals` that add up to the published number of each parent. The level -1 is everybody, above the plan's levels.
     """
     groupings, published = plan.groupings, plan.published
     if below := [number for number in published if number >= level]:
-        grouping = groupings[level] if level >= 0 else plan.groups.level(())
         above = groupings[min(below)].above(grouping)
         return mass_per_cell(above, published[min(below)], len(grouping))
     if not published:
         return totals
-    parent_of = groupings[level].above(groupings[max(published)])
+    parent_of = grouping.above(groupings[max(published)])
     shared = np.zeros(len(totals))
     for parent, rows in enumerate(published[max(published)]):
         mine = np.flatnonzero(parent_of == parent)

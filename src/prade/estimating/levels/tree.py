@@ -44,6 +44,7 @@ from prade.release.release import Release
 EXPECTED = 0.3
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
 BEYOND_NOISE = 2.0  # standard deviations
+ROUNDS = 5  # of adding up
 TOGETHER = 8  # groups in one task
 TINY = 1e-300
 UNKNOWN = 1.0  # variance of a share that nothing is known about, where answers stay raw
@@ -122,7 +123,7 @@ class _Level:
         foundation, plan = tree.foundation, tree.release.plan
         self.priors: GroupPriors = foundation.priors(number)
         self.parent_of: Ints = foundation.parents(number)
-        self.published = number - foundation.above_plan, plan
+        self.published = number - foundation.above_plan, foundation.groupings[number], plan
         self.answers: RawAnswers = raw_answers(tree.release, *foundation.asked(number))
         totals, unsure = estimated_totals(self.answers, self.priors.sizes())
         self.rows = np.maximum(with_published(totals, *self.published), FEWEST_ROWS)  # to divide by
@@ -242,11 +243,12 @@ class _Level:
             if self.parent is None
             else adding_up(totals, rows_variance, self.parent_of, self.parent.totals)
         )
-        if self.parent is not None and self.tree.smooth:
-            rows = np.maximum(totals, FEWEST_ROWS)
-            shares = benchmarked(shares, variance, rows, rows_variance, self.parent_of, self.parent.shares)
         if self.tree.smooth:
-            shares = np.maximum(shares, SMALLEST_SHARE * self.before)
+            least, rows = SMALLEST_SHARE * self.before, np.maximum(totals, FEWEST_ROWS)
+            shares = np.maximum(shares, least)
+            for _ in range(0 if self.parent is None else ROUNDS):
+                shares = benchmarked(shares, variance, rows, rows_variance, self.parent_of, self.parent.shares)
+                shares = np.maximum(shares, least)
         return LevelPosterior(totals, rows_variance, shares, variance, kinds)
 
 

@@ -99,12 +99,6 @@ class VariationOfCells:
             variance = (self._groups @ away**2 - own * self._sampling) / (1 - self._groups @ self._groups)
         return FurtherVariation(between, within, np.maximum(variance, 0.0), explained, own)
 
-    def further_within(
-        self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], combined: Floats | None = None
-    ) -> tuple[Floats, Floats]:
-        """`within` and `within_variance` of `further`, without the rest."""
-        return self._further_within(cells, sizes, combined)[1:]
-
     def _further_within(
         self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], combined: Floats | None
     ) -> tuple[Floats, Floats, Floats]:
@@ -188,10 +182,10 @@ def weight_by_group(group: NDArray[Any], n_groups: int, cells: NDArray[Any], siz
     return _counted(group.astype(np.int64, copy=False), n_groups, cells.astype(np.int32)[:, None], size, weights)
 
 
-# ---------------------------------------------------------------------- blocks and families of cells
+# ---------------------------------------------------------------------- blocks of cells
 
 
-MOST_SMOOTHED = 1_000  # cells in a block: the time for a covariance grows with the cube of their number
+MOST_SMOOTHED = 500  # cells in a block: the time for a covariance grows with the cube of their number
 PIECE = 200  # cells in each piece of a part that is larger than a block: of thousands of cells, few vary together
 
 
@@ -222,12 +216,3 @@ slice(31, 33, None)]
             room -= size
         start = stop
     return made
-
-
-def families_of(parts: Sequence[Part]) -> Ints:
-    """A number for every cell of some parts: parts have the same if they share a column, at once or through others."""
-    numbers: list[int] = []
-    for k, part in enumerate(parts):
-        alike = {numbers[j] for j in range(k) if set(part.columns) & set(parts[j].columns)}
-        numbers = [k if number in alike else number for number in numbers] + [k]
-    return np.repeat(np.array(numbers, np.int64), [part.n_cells for part in parts])

@@ -1,10 +1,9 @@
 """The ledger on disk: a chain of events in one SQLite file, opened for one transaction at a time.
 
-    hash(n) = SHA-256 of the JSON list [n, hash(n - 1), content of event n]        hash(0) is the empty string
-
-No event can be changed without changing all later ones. The last number and hash, the *head*, stand for everything
-before them. A release keeps a copy of the head: a ledger without that event is an old copy or has lost its end.
-A kill, a full disk or a power cut leaves the file as it was before the transaction or after it.
+Each event has the hash of the one before, so none can be changed without changing all later ones. The last number and
+hash, the *head*, stand for everything before them. A release keeps a copy of the head: a ledger without that event is
+an old copy or has lost its end. A kill, a full disk or a power cut leaves the file as it was before the transaction or
+after it.
 """
 
 from __future__ import annotations

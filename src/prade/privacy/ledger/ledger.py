@@ -2,12 +2,7 @@
 
 At every moment, the costs of a data set's entries that were not given back add up to at most its cap (exact fractions;
 costs add up: sequential composition). An entry counts from the moment it is *reserved*, durably, before a private row
-is read:
-
-    reserve -> count -> start_drawing -> draw -> write the measurements -> commit
-
-Whether a run fails may depend on one person, so its entry stays spent, marked by `fail`. Until `start_drawing`, the
-same plan and folder resume it without paying again, and the custodian may give it back, on the record.
+is read, and stays spent if its run fails (the page of the privacy promise: "A failure leaves a trace").
 
 Every operation is one SQLite transaction on the file (`prade.privacy.ledger.file`), so processes, threads and forks can
 share a ledger.
@@ -24,10 +19,9 @@ from typing import Any
 
 from prade.core.errors import BudgetError, DataError, PradeError, Remedy, closest
 from prade.privacy.budget import Budget
-from prade.privacy.dataset_names import confusable, dataset_name
 from prade.privacy.ledger.file import BrokenChain, Head, LedgerFile
 from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement, shares_of
-from prade.privacy.protection import Unit
+from prade.privacy.protection import Unit, confusable, dataset_name
 
 VARIABLE = "PRADE_LEDGER"
 STAGES = ("count", "draw", "write")  # of a run, after its cost is reserved

@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, closest
+from prade.data.declare.schema import Schema
 from prade.queries.query import parse
 from prade.scoring.sides import NotAvailable, Side, each
-
-if TYPE_CHECKING:
-    from prade.data.declare.schema import Schema
 
 FEWEST_ROWS = 20  # with a value, for it to have a coefficient
 PREDICTORS, MOST_VALUES = 4, 12  # of the regressions that nobody named, and of each of their predictors
