@@ -67,7 +67,7 @@ def test_the_covariance_cell_by_cell():
             mixed = (0.7 + 0.2 * shared) * model.between[i, j] + 0.06 * model.within[i, j]
             assert found[i, j] == pytest.approx(math.sqrt(d[one] * d[other]) * mixed, rel=1e-12)
     assert np.linalg.eigvalsh(found).min() > -1e-12
-    assert scales.typical == pytest.approx((4.0 + 0.25) / 2)
+    assert scales.typical == pytest.approx(math.sqrt(4.0 * 0.25))
     some = np.array([0, 4, 10])
     np.testing.assert_allclose(model.of_cells(some).covariance(scales, 0.01), found[np.ix_(some, some)], rtol=1e-12)
 
