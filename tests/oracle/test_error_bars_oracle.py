@@ -93,9 +93,7 @@ def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups, columns):
 
 
 NAMES = [f"p{number:02}" for number in range(30)]
-SCHEMA = Schema(
-    [PLACE, Column("A", "categorical", values=[0, 1, 2, 3]), Column("B", "categorical", values=[0, 1, 2])],
-)
+SCHEMA = Schema([PLACE, Column("A", "categorical", values=[0, 1, 2, 3]), Column("B", "categorical", values=[0, 1, 2])])
 
 
 def table(seed, names):

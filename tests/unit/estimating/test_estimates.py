@@ -216,15 +216,11 @@ def with_column(name, change):
         lambda table: pa.concat_tables([table, table.slice(0, 1)]),
         with_column("multipliers", lambda cells: [each and each[:-1] for each in cells]),
         with_column("multipliers", lambda cells: [*cells[:-1], None]),
-        with_column("multipliers", lambda cells: [each and [float("nan"), *each[1:]] for each in cells]),
         with_column("total", lambda cells: [float("nan"), *cells[1:]]),
-        with_column("total", lambda cells: [-1.0, *cells[1:]]),
         with_column("rows_variance", lambda cells: [*cells[:-1], -1.0]),
-        with_column("rows_variance", lambda cells: [float("inf"), *cells[1:]]),
         with_column("status", lambda cells: [*cells[:-1], "splendid"]),
         with_column("kl", lambda cells: [*cells[:-1], None]),
         with_column("group", lambda cells: cells[::-1]),
-        lambda table: table.drop_columns(["gap"]),
     ],
 )
 def test_a_table_that_does_not_fit_is_noticed_before_it_is_used(kept, change):
@@ -249,16 +245,7 @@ def test_other_headers_are_refused(kept, old, new, message):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
-def with_models(change):
-    def changed(metadata):
-        header = json.loads(metadata[b"prade"])
-        change(header["models"])
-        return {"prade": json.dumps(header).encode()}
-
-    return changed
-
-
-def each_kind(change):
+def each_model(change):
     def changed(models):
         for kind in (kind for model in models for kind in model.values() if kind is not None):
             change(kind)
@@ -269,20 +256,19 @@ def each_kind(change):
 @pytest.mark.parametrize(
     "change",
     [
-        each_kind(lambda kind: kind["scales"][0].update(a=-0.5)),
-        each_kind(lambda kind: kind["scales"][0].update(k="much")),
-        each_kind(lambda kind: kind["scales"][0]["columns"].pop()),
-        each_kind(lambda kind: kind["scales"][0].update(columns=[1e4] * 3)),
-        each_kind(lambda kind: kind["scales"].clear()),
-        each_kind(lambda kind: kind["told"].append(1.0)),
-        each_kind(lambda kind: kind.update(told=[-1.0])),
+        each_model(lambda kind: kind["scales"][0].update(a=-0.5)),
+        each_model(lambda kind: kind["scales"][0]["columns"].pop()),
+        each_model(lambda kind: kind["scales"][0].update(columns=[1e4] * 3)),
+        each_model(lambda kind: kind["scales"].clear()),
+        each_model(lambda kind: kind.update(told=[-1.0])),
         lambda models: models.pop(),
-        lambda models: models[-1].pop("others"),
     ],
 )
 def test_models_that_do_not_fit_are_noticed(kept, change):
     table = pq.read_table(kept)
-    rewritten(kept, table, with_models(change)(table.schema.metadata))
+    header = json.loads(table.schema.metadata[b"prade"])
+    change(header["models"])
+    rewritten(kept, table, {"prade": json.dumps(header).encode()})
     with pytest.raises(DataError, match="saved estimates, or is damaged"):
         Estimates.load(kept, RELEASE, PUBLIC)
 
