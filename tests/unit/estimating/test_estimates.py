@@ -17,7 +17,7 @@ from prade.planning.settings import Settings
 from prade.release.derived_files import ESTIMATES
 from worlds.plans import plan_of
 from worlds.releases import counted
-from worlds.survey import FIVE_PLACES, SCHEMA
+from worlds.survey import FIVE_PLACES, SCHEMA, THREE_PLACES
 
 ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("AGE", "WORK")])
 
@@ -146,6 +146,13 @@ def test_marginals_are_those_of_the_joints(estimates, by, columns):
             assert {name: row[name] for name in expected} == expected
         assert row["count"] == pytest.approx(counts[key][cell], rel=1e-7)
         assert row["share"] == pytest.approx(counts[key][cell] / rows[key], rel=1e-7)
+
+
+def test_an_only_child_has_its_parents_counts_and_intervals():
+    found = Estimates.of(released(survey("two", THREE_PLACES)), PUBLIC)
+    place, state = (found.marginal("WORK", by).to_pylist()[-3:] for by in (("STATE", "PLACE"), "STATE"))
+    for name in ("count", "sd", "low", "high"):
+        assert [each[name] for each in place] == pytest.approx([each[name] for each in state], rel=1e-6)
 
 
 def test_by_a_column_that_does_not_follow_is_refused():
