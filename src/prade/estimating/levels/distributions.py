@@ -47,10 +47,11 @@ FEWEST_SPANS = 64  # where there are many groups
 
 @dataclass(frozen=True, eq=False)
 class LevelEstimates:
-    """The groups of a level: numbers of rows, the variances of their errors, and the model of the shares."""
+    """The groups of a level: numbers of rows, variances of their errors, own scales, and the model of the shares."""
 
     totals: Floats
     rows_variance: Floats
+    scale: Floats
     kinds: dict[bool, Kind]
 
 

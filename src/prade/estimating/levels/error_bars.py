@@ -42,7 +42,7 @@ from prade.estimating.levels.tree import EXPECTED
 from prade.estimating.levels.variation import FurtherVariation, VariationOfCells, blocks_of, weight_by_group
 
 AT_ONCE = 200  # cells of a question that are worked on together
-NOISES = 5  # levels of noise for which variances are worked out; groups in between are interpolated
+NOISES = 7  # levels of noise for which variances are worked out; groups in between are interpolated
 SMALLEST = 1e-12  # variance of a share, so that logarithms exist
 HIDDEN = 0.5  # public rows that a cell without any may be thought to have
 MOST_KEPT = 2**28  # bytes of matrices that are kept for the next question
@@ -149,7 +149,7 @@ class _Block:
             scales = Scales.before(settings.change if kind else EXPECTED, columns.shape[1])
             if kind in kept.kinds and kept.kinds[kind].scales:
                 scales, told = kept.kinds[kind].scales[number], kept.kinds[kind].told[number]
-            self.kinds[kind] = _Kind(model, scales, told, rates[mine], noise[mine], seen, n0)
+            self.kinds[kind] = _Kind(model, scales, told, rates[mine], noise[mine], kept.scale[mine], seen, n0)
 
     def errors(self, question: _Question) -> Floats:
         """The errors in the cells of a question, as in `Errors`: [3, groups, cells]."""
@@ -178,22 +178,32 @@ class _Kind:
     """The model of groups that start from public rows of their own, or of the others.
 
     `noise` are standard deviations of measured shares, which are assumed to differ from group to group by a factor
-    only. Where answers stay raw, n0 is 0 for the paper's estimators, and None for MAP, which chooses its own: about the
+    only. `own` are the groups' own scales s: an error with s F, V and r_g C is s times that with F, V / s and r_g C /
+    s. Where answers stay raw, n0 is 0 for the paper's estimators, and None for MAP, which chooses its own: about the
     one at which C / n0 is as large as S.
     """
 
     def __init__(
-        self, model: CellModel, scales: Scales, told: float, rates: Floats, noise: Floats, seen: Flags, n0: float | None
+        self,
+        model: CellModel,
+        scales: Scales,
+        told: float,
+        rates: Floats,
+        noise: Floats,
+        own: Floats,
+        seen: Flags,
+        n0: float | None,
     ) -> None:
         self.model, self.scales, self.rates, self.seen = model, scales, rates, seen
         self.per_row = model.widths(scales) * model.within
         self.fixed = model.covariance(scales, 0.0)
         self.root = np.exp(np.mean(np.log(noise[:, seen]), axis=0))
         self.factor = np.mean((noise[:, seen] / self.root) ** 2, axis=1) if seen.any() else np.ones(len(rates))
+        self.factor, self.own = self.factor / own, own
         few = len(set(self.factor.tolist())) <= NOISES
         ends = min(self.factor), max(self.factor)
         self.grid = np.unique(self.factor) if few else np.geomspace(*ends, NOISES)
-        typical = float(np.exp(np.mean(np.log(rates))))
+        typical = float(np.exp(np.mean(np.log(rates / own))))
         with single_threaded_blas():
             self.gains = self._gains(self.fixed + typical * self.per_row, told, n0)
 
@@ -235,10 +245,10 @@ class _Kind:
             ]
         )
         fixed_left, row_left, noisy = self._of_groups(parts).transpose(1, 0, 2)
-        rates = self.rates[:, None]
-        left = np.maximum(fixed_left + rates * row_left, 0.0)
-        prior = np.maximum(own + rates * alone, SMALLEST)
-        return np.stack([np.maximum(left + noisy, SMALLEST), left, prior])
+        rates, scale = self.rates[:, None], self.own[:, None]
+        left = np.maximum(scale * fixed_left + rates * row_left, 0.0)
+        prior = np.maximum(scale * own + rates * alone, SMALLEST)
+        return np.stack([np.maximum(left + scale * noisy, SMALLEST), left, prior])
 
     def _of_groups(self, parts: Floats) -> Floats:
         """What was worked out for each factor of the grid, [factors, ...], interpolated for each group's own factor."""

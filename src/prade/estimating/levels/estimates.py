@@ -109,7 +109,9 @@ class Estimates(Distributions):
                 made |= {each.tilt.group: each for each in batch}
                 finished.add(batch)
                 execution.tell("estimating", len(made), number)
-        levels = [LevelEstimates(each.totals, each.rows_variance, each.kinds) for each in descent.tree.levels]
+        levels = [
+            LevelEstimates(each.totals, each.rows_variance, each.scale, each.kinds) for each in descent.tree.levels
+        ]
         in_order = [made[group] for group in range(number)]
         estimates = cls(release, descent.public, descent.settings, levels, in_order)
         estimates.cells = descent.cells

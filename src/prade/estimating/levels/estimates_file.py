@@ -55,6 +55,7 @@ class Row(msgspec.Struct):
     group: str
     total: float
     rows_variance: float
+    scale: float
     status: Status | None
     kl: float | None
     gap: float | None
@@ -75,8 +76,10 @@ def save_estimates(
 
     groupings, rows = groupings_of(plan), []
     for number, (grouping, level) in enumerate(zip(groupings, levels, strict=True)):
-        numbers = zip(grouping.labels(), level.totals.tolist(), level.rows_variance.tolist(), strict=True)
-        rows += [{"level": number, "group": name, "total": n, "rows_variance": v} for name, n, v in numbers]
+        numbers = zip(grouping.labels(), level.totals.tolist(), level.rows_variance.tolist(), level.scale.tolist())
+        rows += [
+            {"level": number, "group": name, "total": n, "rows_variance": v, "scale": s} for name, n, v, s in numbers
+        ]
     for row, each in zip(rows[-len(made) :], made, strict=True):
         multipliers, emptied = each.tilt.multipliers.tolist(), each.tilt.emptied
         row |= {"status": each.status, "kl": each.kl, "gap": each.gap, "multipliers": multipliers, "emptied": emptied}
@@ -88,7 +91,7 @@ def save_estimates(
 def _types() -> dict[str, pa.DataType]:
     import pyarrow as pa
 
-    numbers = dict.fromkeys(("total", "rows_variance", "kl", "gap"), pa.float64())
+    numbers = dict.fromkeys(("total", "rows_variance", "scale", "kl", "gap"), pa.float64())
     texts = dict.fromkeys(("group", "status"), pa.string())
     given = {"level": pa.int64(), **numbers, **texts, "multipliers": pa.list_(pa.float64()), "emptied": pa.binary()}
     return {name: given[name] for name in Row.__struct_fields__}
@@ -128,9 +131,12 @@ def read_estimates(
 
 
 def _level_of(plan: Plan, rows: Sequence[Row], models: Models) -> LevelEstimates:
-    totals, variance = (np.array([getattr(row, name) for row in rows]) for name in ("total", "rows_variance"))
+    names = "total", "rows_variance", "scale"
+    totals, variance, scale = (np.array([getattr(row, name) for row in rows]) for name in names)
     if not ((totals >= 0) & (totals <= LARGEST_TOTAL) & (variance >= 0) & np.isfinite(variance)).all():
         raise Malformed("a total is not a number of rows, or its variance is negative")
+    if not ((scale > 0) & np.isfinite(scale)).all():
+        raise Malformed("a group's scale is not a positive number")
     kinds = {own: kind for own, kind in ((True, models.own), (False, models.others)) if kind is not None}
     parts = parts_of(plan, 0)
     number, columns = len(blocks_of(parts)), columns_of(parts).shape[1]
@@ -142,7 +148,7 @@ def _level_of(plan: Plan, rows: Sequence[Row], models: Models) -> LevelEstimates
             raise Malformed("a model does not have the plan's cells and columns")
         if not (np.isfinite(figures).all() and min(figures) >= 0 and (np.abs(widths) <= LARGEST).all()):
             raise Malformed("a scale of a model is not a finite number of 0 or more")
-    return LevelEstimates(totals, variance, kinds)
+    return LevelEstimates(totals, variance, scale, kinds)
 
 
 def _made_of(plan: Plan, group: int, row: Row) -> Made:

@@ -2,11 +2,15 @@
 
 The answers of a group, divided by a first number of rows n, are
 
-    y = v (m + u) + noise,  about  v m + u + noise,      u ~ N(0, S),   v ~ N(e, t^2): its number of rows, divided by n
+    y = v (m + u) + noise,  about  v m + u + noise,      u ~ N(0, s F + r C)
     z = v + noise                                        where the number of rows was asked for
 
-so that y and z have one covariance, t^2 (m, 1)(m, 1)' + S + noise, and one linear system gives the posterior of u and
-of v: a number of rows that is off puts all cells off alike, and a table tells that number as far as S lets it.
+F is what groups differ by, r C what few rows do (`prade.estimating.levels.random_effects`), and v ~ N(e, t^2) the
+number of rows, divided by n. So y and z have one covariance, and one linear system gives the posterior of u and of v:
+a number of rows that is off puts all cells off alike, and a table tells that number as far as S lets it.
+
+Some places differ from the rest far more than most: s is a scale of the group's own, log-normal around 1 before any
+answer, so that u has heavy tails. It is the most likely one, given all answers of the group and Gaussian noise.
 
 Laplace noise of scale b = sigma / sqrt(2) tells up to twice as much about a cell as Gaussian noise would: its Fisher
 information is 1 / b^2 = 2 / sigma^2. The posterior is approximated by the prior times
@@ -34,9 +38,10 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats
 from prade.core.compiled import factorised, inverted, solved
-from prade.estimating.levels.random_effects import with_ridge
+from prade.estimating.levels.random_effects import UNSURE_COLUMNS, with_ridge
 
 SWEEPS, DAMPING = 3, 0.8  # with 30 sweeps and less of each, the errors are the same to three digits
+TRIED = (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0)  # logarithms of s
 LEAST = 1e-6  # precision of a site, as a share of that of Gaussian noise
 FAR = 30.0  # beyond it, the moments of truncated normal variables come from their series
 SCALE = math.sqrt(0.5)  # b of Laplace noise of standard deviation 1
@@ -56,17 +61,19 @@ class Observed:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Mean and variances of u in all cells, those of v, and the precision of the cells' sites times their noise."""
+    """Mean and variances of u in all cells, those of v, the precision of the cells' sites times their noise, and s."""
 
     mean: Floats
     variance: Floats
     rows: float
     rows_variance: float
     told: float
+    scale: float
 
 
 def posterior(
-    covariance: Floats,
+    differing: Floats,
+    chance: Floats,
     seen: Flags,
     shares: Floats,
     answers: Observed,
@@ -75,17 +82,22 @@ def posterior(
 ) -> Posterior:
     """The posterior of a group's u and v - e, from answers to the `seen` cells.
 
-    `covariance` is S, `shares` m and `rows_variance` t^2. `counted` is the answer z, if there is one.
+    `differing` is F, `chance` r C, `shares` m and `rows_variance` t^2. `counted` is the answer z, if there is one.
     """
     both = [answers] if counted is None else [answers, counted]
     away, noise, drawn = (np.concatenate([getattr(each, name) for each in both]) for name in ("away", "noise", "drawn"))
     if not len(away):
         return Posterior(np.zeros(len(covariance)), np.diag(covariance), 0.0, rows_variance, 1.0)
     along = np.concatenate([shares[seen], np.ones(len(away) - len(answers.away))])
+    beside = np.zeros((len(away), len(away)))  # what s has no part in
+    beside[: len(answers.away), : len(answers.away)] = chance[np.ix_(seen, seen)]
+    beside += rows_variance * np.outer(along, along)
+    scale = _scale(differing[np.ix_(seen, seen)], beside + np.diag(noise), away)
+    covariance = scale * differing + chance
     mixed = np.zeros((len(covariance), len(away)))  # of u with what was observed
     mixed[:, : len(answers.away)] = covariance[:, seen]
-    prior = rows_variance * np.outer(along, along)
-    prior[: len(answers.away), : len(answers.away)] += covariance[np.ix_(seen, seen)]
+    prior = beside
+    prior[: len(answers.away), : len(answers.away)] += scale * differing[np.ix_(seen, seen)]
     precision, shift = 1 / noise, away / noise
     factor = factorised(with_ridge(prior + np.diag(1 / precision)))
     for _ in range(SWEEPS if drawn.any() else 0):
@@ -96,7 +108,24 @@ def posterior(
     left = np.append(np.diag(covariance), rows_variance) - np.einsum("ij,ij->j", half, half)
     left = np.maximum(left, 0.0)
     told = float(np.mean(precision * noise))
-    return Posterior(mixed @ pull, left[:-1], float(rows_variance * along @ pull), float(left[-1]), told)
+    return Posterior(mixed @ pull, left[:-1], float(rows_variance * along @ pull), float(left[-1]), told, scale)
+
+
+def _scale(differing: Floats, beside: Floats, away: Floats) -> float:
+    """The most likely s, given deviations with the covariance s F + the rest: the top of a parabola."""
+    size, fits = len(differing), []
+    for logarithm in TRIED:
+        covariance = beside.copy()
+        covariance[:size, :size] += math.exp(logarithm) * differing
+        factor = factorised(with_ridge(covariance))
+        surprise = float(np.sum(solved(factor, away[:, None], half=True) ** 2)) / 2
+        surprise += float(np.log(np.diag(factor)).sum())
+        fits.append(-surprise - (logarithm / UNSURE_COLUMNS) ** 2 / 2)
+    best = min(max(int(np.argmax(fits)), 1), len(TRIED) - 2)
+    below, here, above = fits[best - 1 : best + 2]
+    bend, step = below - 2 * here + above, TRIED[1] - TRIED[0]
+    top = TRIED[best] + (step * (below - above) / (2 * bend) if bend < 0 else 0.0)
+    return math.exp(min(max(top, TRIED[0]), TRIED[-1]))
 
 
 def _renewed(

@@ -2,13 +2,14 @@
 
 Let x_g be the shares of group g in all measured cells, p its parent and m the public table's shares. Then
 
-    x_g = x_p + (m_g - m_p) + u_g,    u_g ~ N(0, S_g),    S_g = D^(1/2) (a B + b B' + (k + r_g) C) D^(1/2)
+    x_g = x_p + (m_g - m_p) + u_g,    u_g ~ N(0, S_g),    S_g = D^(1/2) (s_g (a B + b B' + k C) + r_g C) D^(1/2)
 
 B is the covariance of cells between public groups: places differ in patterns (where rents are high, so are incomes).
 B' is B within each column, and nothing between columns: what a column does on its own. C is the covariance of one row's
 cells, so that r_g C, with r_g = 1 / n_g, is what n_g rows vary by, and k C a change that follows no pattern of places.
 D has one scale per column: a column that drifted widens its own cells and no others. A cell of two columns has the
-geometric mean of their scales, and shares B' with the cells of each.
+geometric mean of their scales, and shares B' with the cells of each. s_g is a scale of the group's own, around 1
+(`prade.estimating.levels.posterior`).
 
 The numbers a, b, k and D are those of the largest posterior density, given all deviations of a level's groups from
 their parent's raw shares,
@@ -96,7 +97,7 @@ class CellModel:
         return np.outer(root, root)
 
     def covariance(self, scales: Scales, rate: float) -> Floats:
-        """S of a group, `rate` being its r_g."""
+        """S of a group with s_g = 1, `rate` being its r_g."""
         mixed = scales.a * self.between + scales.b * self.alone + (scales.k + rate) * self.within
         return np.asarray(self.widths(scales) * mixed)
 

@@ -65,13 +65,14 @@ class Kind:
 class LevelPosterior:
     """What is known of the groups of a level: numbers of rows, and shares of all cells [groups, cells].
 
-    `kinds` has what was fitted, by whether groups recur.
+    `kinds` has what was fitted, by whether groups recur, and `scale` the groups' own scales.
     """
 
     totals: Floats
     rows_variance: Floats
     shares: Floats
     variance: Floats
+    scale: Floats
     kinds: dict[bool, Kind]
 
     @property
@@ -190,16 +191,18 @@ class _Level:
     def posterior(self, kinds: dict[bool, Kind]) -> LevelPosterior:
         """What all answers tell about the groups, which add up to their parents."""
         shares, variance = self.before.copy(), np.zeros_like(self.before)
-        precision, moved = np.zeros((2, len(self.rows)))  # of numbers of rows, beyond what is expected
+        precision, moved, logarithms = np.zeros((3, len(self.rows)))  # of numbers of rows, beyond what is expected
         found: dict[bool, Kind] = {}
         for recurs, kind in kinds.items():
             mine, told = np.flatnonzero(self.priors.recurs == recurs), []
             for scales, (block, model) in zip(kind.scales, self.tree.models(), strict=True):
                 batches = [mine[first : first + TOGETHER] for first in range(0, len(mine), TOGETHER)]
-                each = several(partial(self._of_groups, block, model, scales), batches, self.tree.threads)
+                covariances = model.covariance(scales, 0.0), model.widths(scales) * model.within
+                each = several(partial(self._of_groups, block, *covariances), batches, self.tree.threads)
                 of_groups = [one for batch in each for one in batch]
                 shares[mine, block] += np.stack([one.mean for one in of_groups])
                 variance[mine, block] = np.stack([one.variance for one in of_groups])
+                logarithms[mine] += np.log([one.scale for one in of_groups]) * len(model.within) / shares.shape[1]
                 # what each block tells about the number of rows beyond what was expected
                 known = 1 / np.maximum([one.rows_variance for one in of_groups], TINY)
                 precision[mine] += known - 1 / np.maximum(self.rows_variance[mine], TINY)
@@ -208,13 +211,13 @@ class _Level:
             found[recurs] = replace(kind, told=tuple(told))
         left = np.where(self.rows_variance > 0, 1 / (precision + 1 / np.maximum(self.rows_variance, TINY)), 0.0)
         totals = self.rows * np.maximum(self.expected + moved * left, 0.0)
-        return self._adding_up(shares, variance, totals, left * self.rows**2, found)
+        return self._adding_up(shares, variance, totals, left * self.rows**2, np.exp(logarithms), found)
 
-    def _of_groups(self, block: slice, model: CellModel, scales: Scales, groups: Ints) -> list[Posterior]:
+    def _of_groups(self, block: slice, differing: Floats, per_row: Floats, groups: Ints) -> list[Posterior]:
         with single_threaded_blas():
-            return [self._of_group(block, model, scales, int(group)) for group in groups]
+            return [self._of_group(block, differing, per_row, int(group)) for group in groups]
 
-    def _of_group(self, block: slice, model: CellModel, scales: Scales, group: int) -> Posterior:
+    def _of_group(self, block: slice, differing: Floats, per_row: Floats, group: int) -> Posterior:
         seen, before = self.seen[block], self.before[group, block]
         expected, away = self.expected[group], self.raw[group, block] - self.expected[group] * before
         answers = Observed(away[seen], self.noise[group, block][seen] ** 2, self.drawn[group, block][seen])
@@ -224,17 +227,24 @@ class _Level:
             off, rows = asked.counted[group] / self.rows[group] - expected, self.rows[group]
             noise = asked.counted_variance[group] / rows**2
             counted = Observed(np.array([off]), np.array([noise]), np.array([asked.counted_once]))
-        covariance = model.covariance(scales, float(self.rates[group]))
-        return posterior(covariance, seen, before, answers, float(self.rows_variance[group]), counted)
+        of_rows = float(self.rows_variance[group])
+        return posterior(differing, self.rates[group] * per_row, seen, before, answers, of_rows, counted)
 
     def raw_posterior(self, kinds: dict[bool, Kind]) -> LevelPosterior:
         """Raw answers where there are any, as if nothing else were known; the others are the parent's."""
         shares, variance = self.before.copy(), np.full_like(self.before, UNKNOWN)
         shares[:, self.seen], variance[:, self.seen] = self.answered[:, self.seen], self.noise[:, self.seen] ** 2
-        return self._adding_up(shares, variance, *estimated_totals(self.answers, self.priors.sizes()), kinds)
+        totals = estimated_totals(self.answers, self.priors.sizes())
+        return self._adding_up(shares, variance, *totals, np.ones(len(self.rows)), kinds)
 
     def _adding_up(
-        self, shares: Floats, variance: Floats, totals: Floats, rows_variance: Floats, kinds: dict[bool, Kind]
+        self,
+        shares: Floats,
+        variance: Floats,
+        totals: Floats,
+        rows_variance: Floats,
+        scale: Floats,
+        kinds: dict[bool, Kind],
     ) -> LevelPosterior:
         """Whole numbers of rows that add up to the parents' and meet what is published, and shares that add up."""
         totals = with_published(totals, *self.published)
@@ -246,10 +256,11 @@ class _Level:
         if self.tree.smooth:
             least, rows = SMALLEST_SHARE * self.before, np.maximum(totals, FEWEST_ROWS)
             shares = np.maximum(shares, least)
-            for _ in range(0 if self.parent is None else ROUNDS):
+            for _ in range(ROUNDS if self.parent is not None else 0):
+                assert self.parent is not None
                 shares = benchmarked(shares, variance, rows, rows_variance, self.parent_of, self.parent.shares)
                 shares = np.maximum(shares, least)
-        return LevelPosterior(totals, rows_variance, shares, variance, kinds)
+        return LevelPosterior(totals, rows_variance, shares, variance, scale, kinds)
 
 
 def reachable_shares(layout: Layout, shares: Floats, base: Floats, noise: Floats, seen: Flags) -> Floats:
