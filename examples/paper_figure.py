@@ -27,7 +27,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
-from prade.baselines.algorithm_2 import Algorithm2, asked_totals
+from prade.baselines.algorithm_2 import Algorithm2
 from prade.core.execution import Execution
 from prade.data.public.joint import Coded, encode
 from prade.data.public.public import Public
@@ -84,7 +84,9 @@ def census(folder: Path) -> Job:
 def prior_rows(release: Release, public: Public, seed: int) -> Synthetic:
     """The prior as a table: each group has its noisy number of rows, drawn from all public rows systematically."""
     ordered = SortedRows(public.prior.codes, public.prior.schema)
-    sizes = np.maximum(np.rint(asked_totals(release, len(release.plan.levels) - 1)).astype(np.int64), 0)
+    last, answers = len(release.plan.levels) - 1, zip(release.plan.questions, release.noisy, strict=True)
+    asked = next(noisy[0] for question, noisy in answers if question.level == last and question.is_total)
+    sizes = np.maximum(asked[:, 0], 0)
     drawn = [drawn_rows(ordered, public.prior.weights, int(n), seed + g, passes=0) for g, n in enumerate(sizes)]
     rows = np.concatenate(drawn)
     coded = Coded(public.prior.schema, {name: code[rows] for name, code in public.prior.codes.items()})

@@ -92,30 +92,8 @@ def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups, columns):
         np.testing.assert_allclose(prior[g], np.diag(true)[AFTER], rtol=1e-9)
 
 
-def test_cells_that_a_level_did_not_ask_for_tell_nothing_of_their_own():
-    """Only the first three of five cells were asked for: the others follow these, whatever their noise would be."""
-    generator = np.random.default_rng(4)
-    between, within = 1e-3 * spread(generator, 8, 3), spread(generator, 8, 8)
-    model, scales, seen = (
-        CellModel(between[AT, AT], within[AT, AT], COLUMNS),
-        Scales(1, 0, 0.01, (0, 0)),
-        np.arange(5) < 3,
-    )
-    noise = np.where(seen, 0.02, np.inf)[None]
-    found = stated(_Kind(model, scales, 1.0, np.array([0.005]), noise, seen, 10.0), model, between, within)
-    s = between + 0.015 * within
-    smoothed = s[AT, :3] @ np.linalg.inv(s[:3, :3] + 0.02**2 * np.eye(3))
-    left = np.diag(np.diag(s[AT, AT] - smoothed @ s[:3, AT]))
-    gain = within[AFTER, AT] @ np.linalg.inv(model.within + 10.0 * left) @ smoothed
-    u = generator.multivariate_normal(np.zeros(8), s, DRAWS)
-    heard = u[:, :3] + 0.02 * generator.normal(size=(DRAWS, 3))
-    np.testing.assert_allclose(found[0][0], np.var(u[:, AFTER] - heard @ gain.T, axis=0), rtol=0.05)
-
-
 NAMES = [f"p{number:02}" for number in range(30)]
-SCHEMA = Schema(
-    [PLACE, Column("A", "categorical", values=[0, 1, 2, 3]), Column("B", "categorical", values=[0, 1, 2])],
-)
+SCHEMA = Schema([PLACE, Column("A", "categorical", values=[0, 1, 2, 3]), Column("B", "categorical", values=[0, 1, 2])])
 
 
 def table(seed, names):

@@ -11,18 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from prade import (
-    Budget,
-    BudgetError,
-    Column,
-    DataError,
-    Ledger,
-    Plan,
-    PradeError,
-    Schema,
-    Synthesizer,
-    Unit,
-)
+from prade import Budget, BudgetError, Column, DataError, Ledger, Plan, PradeError, Schema, Synthesizer, Unit
 from prade.core.execution import Execution
 from prade.estimating.levels.estimates import kept_estimates
 from prade.synthesizer import NotFittedError

@@ -210,9 +210,8 @@ def test_every_stage_speaks_json(files, tmp_path):
     assert whole["report"] == str(place / "report.html")
     assert whole["synthetic"]["rows"] == read_table(place / "synthetic.parquet").num_rows
     estimated = said("estimate", place, *named(files))
-    levels = estimated["levels"]
-    assert [level["level"] for level in levels] == ["STATE", "STATE+PLACE"]
-    assert sum(levels[0]["status"].values()) == levels[0]["groups"] == 2
+    assert estimated["level"] == "STATE+PLACE"
+    assert sum(estimated["status"].values()) == estimated["groups"] > 2
     drawn = said("sample", place, "-o", tmp_path / "rows.csv", *named(files))
     assert estimated["public"] == drawn["public"] == [str(each) for each in named(files)[1::2]]
     assert drawn["columns"] == COLUMNS

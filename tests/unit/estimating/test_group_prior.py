@@ -49,6 +49,15 @@ def test_shares_of_cells_are_those_of_the_weights(level):
     np.testing.assert_allclose(priors.masses(found.support, found.layout), expected, atol=1e-15)
 
 
+def test_estimates_start_from_it_moved_by_the_parents_multipliers():
+    found, above, sexes = foundation(own=0.6), np.array([0.5, -0.3]), PUBLIC.prior.codes["SEX"]
+    for group in range(4):
+        base = found.priors(2).weights(group)
+        np.testing.assert_allclose(found.base(group).weights(np.zeros(2)), base, atol=1e-15)
+        moved = base * np.exp(above[sexes])
+        np.testing.assert_allclose(found.start(group, above).weights(np.zeros(2)), moved / moved.sum(), atol=1e-15)
+
+
 def test_what_few_public_rows_vary_by():
     """Everybody has the table's five rows; the first state its own three, and the table only through its parent."""
     found = foundation(own=0.6)

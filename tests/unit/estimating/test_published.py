@@ -21,23 +21,25 @@ def plan_with(*invariants):
     return plan_of(schema, Level(()), Level("S"), Level("P", ages), groups=GROUPS)
 
 
+def published_at(level, totals, plan):
+    grouping = plan.groupings[level] if level >= 0 else plan.groups.level(())
+    return with_published(np.array(totals, float), level, grouping, plan).tolist()
+
+
 def test_totals_of_a_level_are_the_published_ones_and_those_above_add_up():
     plan = plan_with(PLACES)
-    estimated = np.full(5, 7.0)
-    assert with_published(estimated, 2, plan).tolist() == [3, 8, 0, 40, 50]
-    assert with_published(estimated[:2], 1, plan).tolist() == [11, 90]
-    assert with_published(estimated[:1], 0, plan).tolist() == [101]
+    assert published_at(2, [7] * 5, plan) == [3, 8, 0, 40, 50]
+    assert published_at(1, [7] * 2, plan) == [11, 90]
+    assert published_at(0, [7], plan) == [101]
 
 
 def test_groups_below_get_whole_numbers_in_proportion_that_add_up():
     plan = plan_with(STATES)
-    below = with_published(np.array([10.0, 30.0, 0.0, 1.0, 2.0]), 2, plan)
-    assert below.tolist() == [3, 8, 0, 30, 60]
-    assert with_published(np.array([7.0, 7.0]), 1, plan).tolist() == [11, 90]
-    assert with_published(np.array([7.0]), 0, plan).tolist() == [101]
-    assert with_published(np.array([7.0]), -1, plan).tolist() == [101]  # everybody, above the plan's levels
+    assert published_at(2, [10, 30, 0, 1, 2], plan) == [3, 8, 0, 30, 60]
+    assert published_at(1, [7, 7], plan) == [11, 90]
+    assert published_at(0, [7], plan) == published_at(-1, [7], plan) == [101]  # -1: above the plan's levels
     # where all children are estimated to be empty, the rows are divided evenly
-    assert with_published(np.zeros(5), 2, plan).tolist() == [6, 5, 30, 30, 30]
+    assert published_at(2, [0] * 5, plan) == [6, 5, 30, 30, 30]
 
 
 TIMES = np.stack([np.ones(5), np.array([0.1, 0.5, 0.0, 1.0, 0.3])], axis=1)
@@ -54,7 +56,7 @@ def check_sums(found, covariance, above):
 @every_grouping
 def test_variances_of_sums_are_those_of_shared_out_errors(published, above):
     plan = plan_with(*published)
-    totals = with_published(np.array([4.0, 7.0, 20.0, 30.0, 40.0]), 2, plan)
+    totals = np.array(published_at(2, [4, 7, 20, 30, 40], plan))
     found = variance_of_sums(ErrorsOfRows((VARIANCE,)), TIMES, totals, np.array(above), max(above) + 1, plan)
     # the same with matrices: e -> A e is what sharing out does to errors, to first order
     parent = np.array([0, 0, 1, 1, 1])

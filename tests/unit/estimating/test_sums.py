@@ -45,16 +45,6 @@ def test_numbers_of_rows_are_whole_and_add_up(seed, parents):
     assert added_up(found, PARENT_OF, 3).tolist() == parents
 
 
-@pytest.mark.parametrize("epsilon", ["1/20", 1])
-def test_numbers_of_rows_add_up_at_every_level_of_a_release(epsilon):
-    found, _ = estimated(epsilon, [Level(()), Level("STATE"), Level("PLACE", ONES)])
-    groupings = found.foundation.groupings
-    for upper, lower in ((0, 1), (1, 2)):
-        sums = added_up(found.levels[lower].totals, groupings[lower].above(groupings[upper]), len(groupings[upper]))
-        assert sums.tolist() == found.levels[upper].totals.tolist()
-    assert (found.totals >= 0).all()
-
-
 WORLD = census_like(persons=4000, places_per_state=8, years=(2021, 2022), seed=2)
 SCHEMA = WORLD.schema.select(["STATE", "PLACE", "AGE", "SEX", "TENURE", "EMPLOY"])
 ONES = Workload.all_marginals(SCHEMA, 1)
@@ -67,7 +57,7 @@ def estimated(epsilon, levels, seed=0):
     return Estimates.of(release, Public.of(SCHEMA, WORLD.public, ["STATE", "PLACE"])), release
 
 
-def test_the_table_of_a_state_is_the_sum_of_its_places_and_near_the_states_own_estimate():
+def test_the_table_of_a_state_is_the_sum_of_its_places():
     found, _ = estimated(2, [Level("STATE"), Level("PLACE", ONES)])
     places, states = (found.marginal("TENURE", by) for by in (("STATE", "PLACE"), "STATE"))
     for state in set(states["STATE"].to_pylist()):
@@ -75,10 +65,6 @@ def test_the_table_of_a_state_is_the_sum_of_its_places_and_near_the_states_own_e
             np.array([row["count"] for row in table.to_pylist() if row["STATE"] == state]) for table in (places, states)
         )
         np.testing.assert_allclose(counts.reshape(-1, len(own)).sum(axis=0), own, rtol=1e-6)
-    for number in range(2):
-        direct = found.joint(number, 0).project(["TENURE"])
-        added = np.array([row["share"] for row in states.to_pylist()]).reshape(2, -1)[number]
-        assert np.abs(direct - added).sum() < 0.02
 
 
 @pytest.mark.parametrize("places", [1, 2, 8])

@@ -71,7 +71,7 @@ def test_tables_of_several_kinds_of_targets():
 
 def test_a_releases_rows_follow_its_plans_targets():
     made = Estimates.of(release(), public())
-    made = made.with_totals(np.where(np.arange(len(made.totals)) < 3, made.totals, 0.0))
+    made = made.with_totals(np.where(np.arange(len(made.totals)) < 10, made.totals, 0.0))
     wanted = made.plan.changed(targets=(Target(["AGE x WORK"]),))
     other = Estimates(replace(made.release, plan=wanted), made.public, made.settings, made.levels, made.made)
     batches = [list(drawn_batches(each, 4, execution=Execution(1))) for each in (made, other)]

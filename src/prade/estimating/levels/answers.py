@@ -96,8 +96,12 @@ def raw_answers(release: Release, level: int, everybody: Grouping | None = None)
             f"level {plan.levels[level].name}: nothing that was measured there or below says how many rows there "
             "are; a plan needs a total, or a part that covers everybody"
         )
+    once = not plan.law.squared and times == 1
     if not means and whole is not None:  # only numbers of rows were measured: nothing contradicts the prior
-        return RawAnswers((whole,), [totals.value[:, None]], totals.variance[:, None], totals.value, totals.variance)
+        # they are the one cell of the plan, if it has no others
+        told = () if parts_of(plan, 0) == (whole,) else (None, counted.value, counted.variance, once)
+        one = [totals.value[:, None]], totals.variance[:, None]
+        return RawAnswers((whole,), *one, totals.value, totals.variance, *told)
     return RawAnswers(
         tuple(means),
         [mean.value for mean in means.values()],
@@ -107,7 +111,7 @@ def raw_answers(release: Release, level: int, everybody: Grouping | None = None)
         np.stack([draws[part] == 1 for part in means], axis=1) if not plan.law.squared else None,
         counted.value if counted.known else None,
         counted.variance if counted.known else None,
-        not plan.law.squared and times == 1,
+        once,
     )
 
 

@@ -149,6 +149,8 @@ def fitted_scales(model: CellModel, deviations: Deviations, start: Scales) -> Sc
     """The most likely scales; `start` is what is thought of them before."""
     from scipy.optimize import minimize
 
+    if not deviations.away.size:  # nothing was asked
+        return start
     classes = deviations.classes()
     first = np.concatenate([np.log([start.a, start.b, start.k]), start.columns])
     if not sum(each.weight for each in classes) > 0:  # only children are their parents
