@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import laplace, norm
+from scipy.stats import laplace, multivariate_normal, norm
 
 from prade.core.execution import single_threaded_blas
 from prade.estimating.levels.posterior import Observed, posterior, under_laplace_noise
+from prade.estimating.levels.random_effects import UNSURE_COLUMNS
 
 B = math.sqrt(0.5)  # of Laplace noise of standard deviation 1
+NOTHING = np.zeros((1, 1))
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +57,8 @@ def found_in(root, shares, seen, noises, answers, t, drawn):
     """Mean and variances of (u, v - e), as `dense`, and what was told."""
     number = int(seen.sum())
     z = observed(answers[number], noises[number], drawn) if len(answers) > number else None
-    found = posterior(root @ root.T, seen, shares, observed(answers[:number], noises[:number], drawn), t**2, z)
+    chance = root @ root.T
+    found = posterior(0 * chance, chance, seen, shares, observed(answers[:number], noises[:number], drawn), t**2, z)
     return np.append(found.mean, found.rows), np.append(found.variance, found.rows_variance), found.told
 
 
@@ -91,8 +94,8 @@ def test_one_unknown_is_integrated_exactly_and_followed(prior, answer):
     found = under_laplace_noise(np.array([prior**2]), np.array([1.5]), np.array([answer + 1.5]))
     assert [float(each[0]) for each in found] == pytest.approx([mean + 1.5, variance, density], rel=1e-4, abs=1e-5)
     y, nothing, none = observed(answer, 1.0, True), observed(np.zeros(0), 1.0, True), np.zeros(1, bool)
-    cell = posterior(np.array([[prior**2]]), ~none, np.zeros(1), y, 0.0)
-    rows = posterior(np.array([[1.0]]), none, np.ones(1), nothing, prior**2, y)
+    cell = posterior(NOTHING, np.array([[prior**2]]), ~none, np.zeros(1), y, 0.0)
+    rows = posterior(NOTHING, np.array([[1.0]]), none, np.ones(1), nothing, prior**2, y)
     for said in ((cell.mean[0], cell.variance[0]), (rows.rows, rows.rows_variance)) if answer < 20 else ():
         assert said[0] == pytest.approx(mean, rel=0.03, abs=0.01)
         assert said[1] == pytest.approx(variance, rel=0.06)
@@ -132,7 +135,7 @@ def test_a_group_agrees_with_a_gibbs_sampler(seed):
 def test_an_answer_that_noise_cannot_explain_moves_the_mean_by_a_limit_under_laplace_noise_alone():
     """By s^2 / b; under Gaussian noise, by half of the way. Two cells that have nothing in common may have one each."""
     answers = Observed(np.array([20.0, 20.0]), np.ones(2), np.array([True, False]))
-    found = posterior(np.eye(2), np.ones(2, bool), np.zeros(2), answers, 0.0)
+    found = posterior(np.zeros((2, 2)), np.eye(2), np.ones(2, bool), np.zeros(2), answers, 0.0)
     assert found.mean.tolist() == pytest.approx([1 / B, 10.0], rel=0.15)
 
 
@@ -146,3 +149,28 @@ def test_any_answers_give_finite_means_and_variances_below_the_prior(answer, noi
     assert np.isfinite(mean).all()
     assert (variance >= 0).all()
     assert (variance <= np.append(np.sum(root**2, axis=1), 0.25) * (1 + 1e-6) + 1e-12).all()
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 6.0])
+@pytest.mark.parametrize("noise", [0.3, 3.0])
+def test_a_groups_own_scale_is_the_most_likely_one(scale, noise):
+    """Against a fine grid of the density of s; with noise that drowns everything, s stays near 1."""
+    generator = np.random.default_rng(0)
+    cells = 40
+    root, chance = generator.normal(size=(cells, 60)) / math.sqrt(60), 0.05 * np.eye(cells)
+    differing = root @ root.T
+    u = math.sqrt(scale) * root @ generator.normal(size=60) + math.sqrt(0.05) * generator.normal(size=cells)
+    away = u + noise * generator.normal(size=cells)
+    answers = observed(away, noise, False)
+    found = posterior(differing, chance, np.ones(cells, bool), np.zeros(cells), answers, 0.0)
+    tried = np.linspace(-3, 3, 601)
+    fits = []
+    for logarithm in tried:
+        covariance = math.exp(logarithm) * differing + chance + noise**2 * np.eye(cells)
+        fits.append(multivariate_normal.logpdf(away, cov=covariance) - (logarithm / UNSURE_COLUMNS) ** 2 / 2)
+    assert abs(math.log(found.scale) - tried[int(np.argmax(fits))]) < 0.15
+    dense_mean = (found.scale * differing + chance) @ np.linalg.solve(
+        found.scale * differing + chance + noise**2 * np.eye(cells), away
+    )
+    np.testing.assert_allclose(found.mean, dense_mean, atol=1e-6)
+    assert posterior(0 * differing, chance, np.ones(cells, bool), np.zeros(cells), answers, 0.0).scale == 1.0
