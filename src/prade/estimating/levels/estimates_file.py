@@ -76,7 +76,8 @@ def save_estimates(
 
     groupings, rows = groupings_of(plan), []
     for number, (grouping, level) in enumerate(zip(groupings, levels, strict=True)):
-        numbers = zip(grouping.labels(), level.totals.tolist(), level.rows_variance.tolist(), level.scale.tolist())
+        figures = (each.tolist() for each in (level.totals, level.rows_variance, level.scale))
+        numbers = zip(grouping.labels(), *figures, strict=True)
         rows += [
             {"level": number, "group": name, "total": n, "rows_variance": v, "scale": s} for name, n, v, s in numbers
         ]
