@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import laplace, norm
+from scipy.stats import laplace, multivariate_normal, norm
 
 from prade.core.execution import single_threaded_blas
 from prade.estimating.levels.posterior import Observed, posterior, under_laplace_noise
+from prade.estimating.levels.random_effects import UNSURE_COLUMNS
 
 B = math.sqrt(0.5)  # of Laplace noise of standard deviation 1
 
@@ -52,11 +53,12 @@ def dense(root, shares, seen, noises, answers, t):
 
 
 def found_in(root, shares, seen, noises, answers, t, drawn):
-    """Mean and variances of (u, v - e), as `dense`, and what was told."""
+    """Mean and variances of (u, v - e), as `dense`, what was told, and the group's own scale. S is due to chance."""
     number = int(seen.sum())
     z = observed(answers[number], noises[number], drawn) if len(answers) > number else None
-    found = posterior(root @ root.T, seen, shares, observed(answers[:number], noises[:number], drawn), t**2, z)
-    return np.append(found.mean, found.rows), np.append(found.variance, found.rows_variance), found.told
+    known = seen, shares, observed(answers[:number], noises[:number], drawn), t**2, z
+    found = posterior(np.zeros((len(root), len(root))), root @ root.T, *known)
+    return np.append(found.mean, found.rows), np.append(found.variance, found.rows_variance), (found.told, found.scale)
 
 
 @pytest.mark.parametrize("counted", [True, False])
@@ -68,7 +70,7 @@ def test_gaussian_answers_give_the_conditional_mean_and_variances(seed, t, count
     *found, times = found_in(root, shares, seen, noises[:told], answers[:told], t, False)
     for one, other in zip(found, dense(root, shares, seen, noises[:told], answers[:told], t), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
-    assert times == pytest.approx(1)
+    assert times == pytest.approx((1, 1))  # where groups do not differ, there is no scale of their own
 
 
 def on_a_grid(variance, y):
@@ -91,8 +93,8 @@ def test_one_unknown_is_integrated_exactly_and_followed(prior, answer):
     found = under_laplace_noise(np.array([prior**2]), np.array([1.5]), np.array([answer + 1.5]))
     assert [float(each[0]) for each in found] == pytest.approx([mean + 1.5, variance, density], rel=1e-4, abs=1e-5)
     y, nothing, none = observed(answer, 1.0, True), observed(np.zeros(0), 1.0, True), np.zeros(1, bool)
-    cell = posterior(np.array([[prior**2]]), ~none, np.zeros(1), y, 0.0)
-    rows = posterior(np.array([[1.0]]), none, np.ones(1), nothing, prior**2, y)
+    cell = posterior(np.zeros((1, 1)), np.array([[prior**2]]), ~none, np.zeros(1), y, 0.0)
+    rows = posterior(np.zeros((1, 1)), np.array([[1.0]]), none, np.ones(1), nothing, prior**2, y)
     for said in ((cell.mean[0], cell.variance[0]), (rows.rows, rows.rows_variance)) if answer < 20 else ():
         assert said[0] == pytest.approx(mean, rel=0.03, abs=0.01)
         assert said[1] == pytest.approx(variance, rel=0.06)
@@ -132,8 +134,29 @@ def test_a_group_agrees_with_a_gibbs_sampler(seed):
 def test_an_answer_that_noise_cannot_explain_moves_the_mean_by_a_limit_under_laplace_noise_alone():
     """By s^2 / b; under Gaussian noise, by half of the way. Two cells that have nothing in common may have one each."""
     answers = Observed(np.array([20.0, 20.0]), np.ones(2), np.array([True, False]))
-    found = posterior(np.eye(2), np.ones(2, bool), np.zeros(2), answers, 0.0)
+    found = posterior(np.zeros((2, 2)), np.eye(2), np.ones(2, bool), np.zeros(2), answers, 0.0)
     assert found.mean.tolist() == pytest.approx([1 / B, 10.0], rel=0.15)
+
+
+@pytest.mark.parametrize("times", [0.1, 1.0, 6.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_group_s_own_scale_is_the_most_likely_one(times, seed):
+    """By scipy's likelihood on a fine grid: within 0.2 in logarithms, for the parabola has steps of 1.
+
+    With the scale that was found, the answers are followed as by dense conditioning. A group that differs six times as
+    much as others has a larger one.
+    """
+    root, shares, seen, noises, answers, _ = problem(seed, 24, 24)
+    away, noise, chance = np.sqrt(times) * answers[:-1], 0.3 * noises[:-1], 0.05 * np.eye(24)
+    found = posterior(root @ root.T, chance, seen, shares, observed(away, noise, False), 0.0)
+    s, rest = (root @ root.T)[np.ix_(seen, seen)], chance[np.ix_(seen, seen)] + np.diag(noise**2)
+    logs = np.linspace(-3, 3, 601)
+    fits = [multivariate_normal(np.zeros(len(s)), math.exp(x) * s + rest).logpdf(away) for x in logs]
+    best = logs[np.argmax(np.array(fits) - (logs / UNSURE_COLUMNS) ** 2 / 2)]
+    assert math.log(found.scale) == pytest.approx(best, abs=0.2)
+    whole = np.linalg.cholesky(found.scale * root @ root.T + chance)
+    mean, variance = dense(whole, shares, seen, noise, away, 0.0)
+    np.testing.assert_allclose(np.append(found.mean, found.variance), np.append(mean[:-1], variance[:-1]), atol=1e-6)
 
 
 FIVE = {"min_size": 5, "max_size": 5}
