@@ -76,8 +76,9 @@ def save_estimates(
 
     groupings, rows = groupings_of(plan), []
     for number, (grouping, level) in enumerate(zip(groupings, levels, strict=True)):
-        figures = (each.tolist() for each in (level.totals, level.rows_variance, level.scale))
-        numbers = zip(grouping.labels(), *figures, strict=True)
+        numbers = zip(
+            grouping.labels(), level.totals.tolist(), level.rows_variance.tolist(), level.scale.tolist(), strict=True
+        )
         rows += [
             {"level": number, "group": name, "total": n, "rows_variance": v, "scale": s} for name, n, v, s in numbers
         ]
