@@ -54,7 +54,7 @@ def release(folder=None):
 def bits(estimates):
     """All that was estimated, to the last bit."""
     levels = [
-        each.totals.tobytes() + each.rows_variance.tobytes() + repr(sorted(each.kinds.items())).encode()
+        repr([each.totals.tolist(), each.rows_variance.tolist(), each.scale.tolist(), sorted(each.kinds.items())])
         for each in estimates.levels
     ]
     return levels + [

@@ -173,7 +173,7 @@ def test_a_file_brings_everything_back(tmp_path, levels, settings):
     for one, other in zip(estimates.levels, again.levels, strict=True):
         models = [{own: (kind.scales, kind.told) for own, kind in each.kinds.items()} for each in (one, other)]
         assert models[0] == models[1]
-        for name in ("totals", "rows_variance"):
+        for name in ("totals", "rows_variance", "scale"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
     for group, (one, other) in enumerate(zip(estimates.made, again.made, strict=True)):
         np.testing.assert_array_equal([one.kl, one.gap], [other.kl, other.gap])  # a gap may be unknown
@@ -225,6 +225,7 @@ def with_column(name, change):
         with_column("multipliers", lambda cells: [*cells[:-1], None]),
         with_column("total", lambda cells: [float("nan"), *cells[1:]]),
         with_column("rows_variance", lambda cells: [*cells[:-1], -1.0]),
+        with_column("scale", lambda cells: [0.0, *cells[1:]]),
         with_column("status", lambda cells: [*cells[:-1], "splendid"]),
         with_column("kl", lambda cells: [*cells[:-1], None]),
         with_column("group", lambda cells: cells[::-1]),

@@ -83,7 +83,7 @@ def test_results_do_not_depend_on_the_number_of_threads(settings):
     table = rows_of(4, 20_000, MANY, 0.01)
     one, other = (tree_of(plan, table, settings=settings, threads=threads).levels for threads in (1, 3))
     for level, same in zip(one, other, strict=True):
-        for name in ("totals", "rows_variance", "shares", "variance"):
+        for name in ("totals", "rows_variance", "shares", "variance", "scale"):
             assert getattr(level, name).tobytes() == getattr(same, name).tobytes(), name
         assert repr(level.kinds) == repr(same.kinds)
 

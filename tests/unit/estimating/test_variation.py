@@ -74,7 +74,7 @@ def test_a_cell_that_never_occurs_stays_as_the_prior_has_it(never):
     deviations = Deviations(away, noise**2, np.full(6, 1 / 300), np.ones(6), nothing, np.zeros(6))
     scales = fitted_scales(model, deviations, Scales.before(0.3, 2))
     seen, answers = np.ones(7, np.bool_), Observed(away[0], noise[0] ** 2, np.ones(7, np.bool_))
-    found = posterior(np.zeros_like(model.within), model.covariance(scales, 1 / 300), seen, nothing[0], answers, 0.0)
+    found = posterior(model.covariance(scales, 0.0), model.within / 300, seen, nothing[0], answers, 0.0)
     assert abs(found.mean[never]) < 1e-12
     assert found.variance[never] < 1e-12
     assert (np.delete(found.variance, never) > 1e-6).all()

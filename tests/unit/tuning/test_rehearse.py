@@ -240,7 +240,9 @@ def test_risk_knows_what_a_rehearsal_found_and_how_far_off_that_was(off_by, devi
     """Errors of 300 where 100 were thought to be usual make it 300; smaller ones are luck."""
     schema, groups, stand_in = one_stand_in(np.full(40, 1_000.0))
     plan = Plan("x", schema, Budget.pure("1/100"), Unit(1), [Level("G", Workload.marginals(schema, ["a"]))], groups)
-    found = LevelPosterior(1 + off_by * np.resize([1, -1], 40), np.full(40, 1e4), *np.zeros((2, 40, 1)), np.ones(40), {})
+    found = LevelPosterior(
+        1 + off_by * np.resize([1, -1], 40), np.full(40, 1e4), *np.zeros((2, 40, 1)), np.ones(40), {}
+    )
     rehearsal = Rehearsal("other groups", [stand_in], [("a", "b")], bias=250)
     expected = np.exp(-(2**0.5) * 250 / deviation)
     assert rehearsal.risk(plan, 0, found) == pytest.approx(expected, rel=1e-9)

@@ -153,7 +153,7 @@ class Descent:
         return found
 
     def made(self, known: Collection[int] = ()) -> Iterator[list[Made]]:
-        """The estimates of the last level's groups, by workers, batch by batch, but for batches of known groups."""
+        """The estimates of the last level's groups, by workers, batch by batch, except for batches of known groups."""
         number = len(self.tree.levels) - 1
         batches = batches_of([self.asked(group, number) for group in range(len(self.last.totals))])
         wanted = [batch for batch in batches if not all(each.group in known for each in batch)]

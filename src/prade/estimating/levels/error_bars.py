@@ -16,7 +16,7 @@ mean where Q was measured, worse elsewhere. The error of this answer has the var
 R is what remains of the prior's error, the other term is the noise. S is known for measured cells. Other cells follow
 these by their regression within groups, K = C_QW C_WW^-1, and what it leaves of B and C has the typical scale:
 
-    S_QW = K S_WW + a d (B_QW - K B_WW),    d: mean of D
+    S_QW = K S_WW + a d (B_QW - K B_WW),    d: geometric mean of D
     S_QQ = K S_WW K' + 2 a d K (B_WQ - B_WW K') + d (a + b) (B_QQ - 2 K B_WQ + K B_WW K')
            + d (k + r_g) (C_QQ - K C_WQ)
 

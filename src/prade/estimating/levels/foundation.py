@@ -60,7 +60,7 @@ class Foundation:
         self._priors: dict[int, GroupPriors] = {}
         self._latest: tuple[Floats, Layout] | None = None  # multipliers of a parent, and what its groups start from
         self.groupings = groupings_of(plan)
-        self.above_plan = len(self.groupings) - len(plan.groupings)  # 1 if everybody is no level of the plan
+        self.above_plan = len(self.groupings) - len(plan.groupings)  # 1 if the plan has no level of everybody
 
     @classmethod
     def of(cls, plan: Plan, cells: PublicCells, settings: Settings) -> Foundation:

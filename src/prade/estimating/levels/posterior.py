@@ -87,7 +87,7 @@ def posterior(
     both = [answers] if counted is None else [answers, counted]
     away, noise, drawn = (np.concatenate([getattr(each, name) for each in both]) for name in ("away", "noise", "drawn"))
     if not len(away):
-        return Posterior(np.zeros(len(shares)), np.diag(differing + chance), 0.0, rows_variance, 1.0, 1.0)
+        return Posterior(np.zeros(len(chance)), np.diag(differing + chance), 0.0, rows_variance, 1.0, 1.0)
     along = np.concatenate([shares[seen], np.ones(len(away) - len(answers.away))])
     beside = np.zeros((len(away), len(away)))  # what s has no part in
     beside[: len(answers.away), : len(answers.away)] = chance[np.ix_(seen, seen)]
