@@ -31,12 +31,13 @@ from prade.privacy.budget import Budget
 from prade.privacy.noise_law import LAPLACE, NoiseLaw
 from prade.queries.parts import Marginal, Part
 from prade.queries.workload import Workload
+from prade.scoring.distances import WORST
 from prade.tuning.gain import (
     Columns,
     StandInLevel,
+    left_by_noise,
     off_by,
     predicted_gain,
-    predicted_rest,
     shrunk_moments,
     telling_parts,
 )
@@ -66,6 +67,7 @@ FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, 
 # Of all two-way tables of a level, or of the targets' parts: the time for smoothing grows with the cube of it.
 MOST_CELLS = 500
 SMALL_RISK = 0.01  # of a wrong number of rows: it then costs less than a hundredth of the worst error
+BISECTIONS = 30
 MOST_PAIRS = 60  # whose gain is predicted: the strongest of those that fit; each takes a pass over the public rows
 # Shares of the prior's weight on added rows, upwards and downwards: the error is flat around the best.
 EXTRA = (0.003, 0.01, 0.03, 0.1), (0.01, 0.003, 0.001, 0.0)
@@ -163,8 +165,13 @@ class Candidates:
         ends = np.cumsum([0, *self.schema.shape(self.schema.coded)]).tolist()
         self.cells = [slice(*each) for each in pairwise(ends)]
         both = [[level.shares(self.schema, part) for level in self.levels[-1]] for part in self.single]
-        off = [np.concatenate([truth - prior for truth, prior in of_part]) for of_part in both]
-        self.moments = shrunk_moments(np.concatenate(off, axis=1))  # [groups of all stand-ins, cells]
+        tables = [np.concatenate([part[k][0] - part[k][1] for part in both], axis=1) for k in range(len(both[0]))]
+        off = np.concatenate(tables)  # [groups of all stand-ins, cells]
+        self.moments = shrunk_moments(off)
+        # what a table's groups have in common, and what they differ by
+        self.common = np.mean([np.outer(each.mean(axis=0), each.mean(axis=0)) for each in tables], axis=0)
+        self.apart = shrunk_moments(np.concatenate([each - each.mean(axis=0) for each in tables]))
+        self.groups = len(off) / len(tables)
         self._off: dict[tuple[int, Columns], Floats] = {}
 
     def simplest(self, budget: Budget | None = None, law: NoiseLaw | None = None) -> Choice:
@@ -194,7 +201,6 @@ class Candidates:
             yield self._joint_table(best)
         smoothed = best().settings.smooth
         if grouped and smoothed and best().total < 1:
-            yield self._predicted_best(best)
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
         if best().total < 1 and len({self.schema.domain_size(part) for part in best().parts}) > 1:
@@ -246,17 +252,44 @@ class Candidates:
         telling = telling_parts(self.moments, self.cells, self._noise_in_shares(any_ones), number)
         return replace(choice, parts=tuple(self.single[k] for k in sorted(telling)) + pairs)
 
-    def _predicted_best(self, best: Best) -> Iterator[Change]:
-        """As many one-way tables as are predicted to leave the least error with the noise of the best choice so far."""
-        choices = [self._with_one_way(best(), number) for number in sorted(set(self._numbers()))]
-        left = []
-        for each in choices:
-            asked = [self.single.index(part) for part in each.parts if len(part) == 1]
-            left.append(predicted_rest(self.moments, self.cells, self._noise_in_shares(each), asked))
-        choice = choices[int(np.argmin(left))]
-        if set(choice.parts) != set(best().parts):
-            number = sum(len(part) == 1 for part in choice.parts)
-            yield f"{many(number, 'one-way table')} predicted to be best", choice
+    def predicted(self, simplest: Choice, error: float) -> list[Change]:
+        """Plans of one-way tables with the best share for the totals, by their predicted errors, the best first.
+
+        With l_a the distance of column a's table from the truth that noise is predicted to leave, the table of columns
+        a and b is taken to be off by sqrt(l_a^2 + l_b^2 + i^2). i, what pairs of columns do on their own, is such that
+        the simplest choice has the `error` that a rehearsal found.
+        """
+        if simplest.total == 1 or not self.pairs:
+            return []
+        columns = self._left_of_columns(simplest)
+        low, high = 0.0, WORST
+        for _ in range(BISECTIONS):
+            alone = (low + high) / 2
+            low, high = (alone, high) if _of_pairs(columns, alone) < error else (low, alone)
+        found: dict[int, tuple[float, Choice]] = {}
+        for number in self._numbers():
+            parts = self._with_one_way(simplest, number).parts
+            for total in TOTALS[:-1]:
+                choice = replace(simplest, parts=parts, total=total)
+                plan = self.plan_of(choice)
+                risk = float(np.mean([self.rehearsal.risk(plan, k) for k in range(len(self.rehearsal.stand_ins))]))
+                expected = (1 - risk) * _of_pairs(self._left_of_columns(choice), alone) + WORST * risk
+                if number not in found or expected < found[number][0]:
+                    found[number] = expected, choice
+        words = "{} and {} for the totals, predicted to be off by {:.3f}"
+        return [
+            (words.format(many(number, "one-way table"), choice.total, expected), choice)
+            for number, (expected, choice) in sorted(found.items(), key=lambda each: each[1][0])
+        ]
+
+    def _left_of_columns(self, choice: Choice) -> Floats:
+        """For each column, the mean distance of its table from the truth that the answers of a choice leave."""
+        asked = [self.single.index(part) for part in choice.parts if len(part) == 1]
+        noise = self._noise_in_shares(choice)
+        left = left_by_noise(self.apart, self.cells, noise, asked)
+        left = left + left_by_noise(self.common, self.cells, noise / self.groups, asked)
+        starts = [each.start for each in self.cells]
+        return np.asarray(math.sqrt(2 / math.pi) * np.add.reduceat(np.sqrt(left), starts))
 
     def _two_way(self, best: Best) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)
@@ -458,6 +491,12 @@ class Candidates:
             noise = {part: question.variance * factor for question in asked for part in question.parts}
             if any(noise[part] < known.get(part.columns, math.inf) for part in parts):
                 yield f"level {depth + 1}: {many(len(parts), 'target')} for {share * free} of the budget", changed
+
+
+def _of_pairs(columns: Floats, alone: float) -> float:
+    """The mean distance of two-way tables, from those of their columns and what pairs do on their own."""
+    first, second = np.triu_indices(len(columns), 1)
+    return float(np.mean(np.sqrt(columns[first] ** 2 + columns[second] ** 2 + alone**2)))
 
 
 def _above(choice: Choice, depth: int, share: Fraction, parts: tuple[Columns, ...]) -> Change:

@@ -147,13 +147,12 @@ def telling_parts(moments: Floats, cells: Sequence[slice], variance: float, numb
     return taken
 
 
-def predicted_rest(moments: Floats, cells: Sequence[slice], variance: float, asked: Sequence[int]) -> float:
-    """What all cells together are still off by once these parts have been asked for: the sum of sqrt(S'_ii)."""
+def left_by_noise(moments: Floats, cells: Sequence[slice], variance: float, asked: Sequence[int]) -> Floats:
+    """What all cells are still off by once these parts have been asked for: S'_ii."""
     at = np.concatenate([np.arange(len(moments))[cells[part]] for part in asked])
     mine = moments[:, at]
     known = np.linalg.solve(moments[np.ix_(at, at)] + variance * np.eye(len(at)), mine.T)
-    rest = np.diag(moments) - np.einsum("ij,ji->i", mine, known)
-    return float(np.sum(np.sqrt(np.maximum(rest, 0.0))))
+    return np.asarray(np.maximum(np.diag(moments) - np.einsum("ij,ji->i", mine, known), 0.0))
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

@@ -153,6 +153,12 @@ class Search:
         if choice not in self.tried:
             self._attempt(words, choice, hurried=False)
 
+    def try_some(self, changes: Iterable[Change]) -> None:
+        """Try some choices, as far as there is effort for them."""
+        for words, choice in changes:
+            if choice not in self.tried and self._affordable(self._work_of_trial(choice), choice):
+                self._attempt(words, choice)
+
     def effort_for_another(self) -> bool:
         """Whether there is effort left for a search of a few trials more, and for comparing the two."""
         return self._affordable(FEWEST_MORE * self.most + 2 * self.work_compared(self.best), self.best)

@@ -29,7 +29,7 @@ from prade.privacy.noise_law import NoiseLaw
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates, Change, Choice, laws_within, with_least_noise
 from prade.tuning.effort import Effort, work_of
-from prade.tuning.rehearse import Rehearsal
+from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.search import MOST_DRAWS, Draw, Draws, Search, Trial
 from prade.tuning.stand_ins import WORDS
 
@@ -39,6 +39,7 @@ ONE_TABLE = "Only one public table stood in for the private one: how far other t
 OWN_ALONE = 0.98  # weight of a group's own public rows where nothing but its number of rows is asked
 ANOTHER_BUDGET = "what was best at another budget"
 NOTABLE_RISK = 0.01  # of a number of rows that is far off: below it, the advice does not mention it
+FEW_PREDICTED = 3  # predicted plans that are rehearsed: the best is mostly among them
 MOST_PLANS = 64  # that are kept: a choice becomes the same plan for each of its draws
 MOST_STAGES = 2  # that a worker keeps: that of this run, and that of the one before
 
@@ -271,6 +272,9 @@ class _Searches:
             first = ANOTHER_BUDGET, replace(start, total=max(start.total, simplest[1].total), budget=self.budget)
         search = self._begun(first, reserved, rival)
         search.try_also(*simplest)
+        if not elsewhere:
+            error = mean_of(search.errors)
+            search.try_some(self.candidates.predicted(choice, error)[:FEW_PREDICTED])
         finished = search.climb(self.candidates)
         if finished and elsewhere and search.effort_for_another():
             later = 0.0 if rival is None else 2 * rival.work_compared(rival.best)
