@@ -26,11 +26,6 @@ HASH = "c532b76043fe30d34ab21c1989cbb8e50e5c965e91905cf4b3eafc7440944fa7"
 ROUNDING = {"rtol": 1e-3, "atol": 1e-4}  # another processor's linear algebra differs in the last bits, and fits in more
 
 
-def copied(folder):
-    """The world of version 0.9 in a folder."""
-    return shutil.copytree(KEPT, folder / "world")
-
-
 def estimated(world):
     """Estimates and synthetic rows made anew: a table of both."""
     prade.estimate(Release.load(world / "release"), world / "public.parquet", anew=True)
@@ -40,7 +35,7 @@ def estimated(world):
 
 @pytest.fixture
 def world(tmp_path):
-    return copied(tmp_path)
+    return shutil.copytree(KEPT, tmp_path / "world")
 
 
 def test_the_plan_has_the_same_hash(world):
@@ -82,5 +77,5 @@ def test_its_ledger_is_read_and_knows_the_release(world):
 if __name__ == "__main__":
     EXPECTED.mkdir(exist_ok=True)
     with TemporaryDirectory() as place:
-        for name, made in zip(MADE, estimated(copied(Path(place))), strict=True):
+        for name, made in zip(MADE, estimated(shutil.copytree(KEPT, Path(place) / "world")), strict=True):
             pq.write_table(made, EXPECTED / name)

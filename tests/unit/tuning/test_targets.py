@@ -94,7 +94,7 @@ def test_errors_above_the_last_level_are_those_of_the_groups_added_up(rehearsal,
         np.add.at(sums, above, masses)
         found = targets.errors_of(number, np.arange(len(sums)), sums)[above[list(rehearsal.groups_of(0))]]
         assert wanted[:, number] == pytest.approx(found, abs=2e-4)  # rehearsals take fewer steps
-        assert number > 2 or near[:, number] == pytest.approx(found, abs=0.002)  # what is measured adds up
+        assert number > 2 or near[:, number] == pytest.approx(found, abs=0.004)  # what is measured nearly adds up
     assert wanted[:, 0].max() > 0.008  # so that the tolerances tell something
     assert np.array_equal(wanted[:, [1, 3, 4]], near[:, [1, 3, 4]])  # those of the last level
 
