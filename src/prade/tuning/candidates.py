@@ -276,10 +276,9 @@ class Candidates:
                 expected = (1 - risk) * _of_pairs(self._left_of_columns(choice), alone) + WORST * risk
                 if number not in found or expected < found[number][0]:
                     found[number] = expected, choice
-        words = "{} and {} for the totals, predicted to be off by {:.3f}"
         return [
-            (words.format(many(number, "one-way table"), choice.total, expected), choice)
-            for number, (expected, choice) in sorted(found.items(), key=lambda each: each[1][0])
+            (f"{many(number, 'one-way table')}, {choice.total} for the totals, by prediction", choice)
+            for number, (_, choice) in sorted(found.items(), key=lambda each: each[1][0])
         ]
 
     def _left_of_columns(self, choice: Choice) -> Floats:

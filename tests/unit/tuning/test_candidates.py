@@ -14,7 +14,7 @@ from prade.data.public.public import Public
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.tuning.candidates import Candidates, Choice, with_least_noise
-from prade.tuning.gain import predicted_rest
+from prade.tuning.gain import left_by_noise
 from prade.tuning.rehearse import Rehearsal
 from worlds.plans import plan_of
 
@@ -99,9 +99,26 @@ def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
     factors = np.random.default_rng(3).normal(size=(6, 6))
     moments, cells, variance = factors @ factors.T, [slice(0, 2), slice(2, 5), slice(5, 6)], 0.7
     precision = np.linalg.inv(moments) + np.diag([1, 1, 0, 0, 0, 1]) / variance
-    rest = predicted_rest(moments, cells, variance, [0, 2])
-    assert rest == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))).sum())
-    assert predicted_rest(moments, cells, variance, [0]) > rest > predicted_rest(moments, cells, variance, [0, 1, 2])
+    left = left_by_noise(moments, cells, variance, [0, 2])
+    np.testing.assert_allclose(left, np.diag(np.linalg.inv(precision)))
+    fewer, more = (left_by_noise(moments, cells, variance, asked).sum() for asked in ([0], [0, 1, 2]))
+    assert fewer > left.sum() > more
+
+
+def test_plans_are_ranked_by_what_noise_leaves_of_their_columns(candidates_for):
+    """The simplest plan has the error that was rehearsed, and more budget pays for more tables."""
+    numbers = []
+    for budget in ("1/50", "1", "100"):
+        candidates = candidates_for(Budget.pure(budget))
+        simplest = candidates.simplest(Budget.pure(budget))
+        if simplest.total == 1:
+            assert candidates.predicted(simplest, 0.2) == []
+            continue
+        ranked = candidates.predicted(simplest, 0.2)
+        assert sorted(len(choice.parts) for _, choice in ranked) == sorted(set(candidates._numbers()))
+        numbers.append(len(ranked[0][1].parts))
+    assert numbers == sorted(numbers)
+    assert numbers[-1] == len(candidates.single)
 
 
 def test_what_stand_ins_have_out_of_reach_is_counted():
