@@ -14,7 +14,7 @@ from prade.data.public.public import Public
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.tuning.candidates import Candidates, Choice, with_least_noise
-from prade.tuning.gain import predicted_rest
+from prade.tuning.gain import left_by_noise
 from prade.tuning.rehearse import Rehearsal
 from worlds.plans import plan_of
 
@@ -99,9 +99,9 @@ def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
     factors = np.random.default_rng(3).normal(size=(6, 6))
     moments, cells, variance = factors @ factors.T, [slice(0, 2), slice(2, 5), slice(5, 6)], 0.7
     precision = np.linalg.inv(moments) + np.diag([1, 1, 0, 0, 0, 1]) / variance
-    rest = predicted_rest(moments, cells, variance, [0, 2])
-    assert rest == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))).sum())
-    assert predicted_rest(moments, cells, variance, [0]) > rest > predicted_rest(moments, cells, variance, [0, 1, 2])
+    assert left_by_noise(moments, cells, variance, [0, 2]) == pytest.approx(np.diag(np.linalg.inv(precision)))
+    less, more = (left_by_noise(moments, cells, variance, asked) for asked in ([0], [0, 1, 2]))
+    assert (less > more).all()
 
 
 def test_what_stand_ins_have_out_of_reach_is_counted():
