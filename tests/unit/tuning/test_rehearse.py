@@ -248,7 +248,8 @@ def test_risk_knows_what_a_rehearsal_found_and_how_far_off_that_was(off_by, devi
     expected = 2 * norm.sf(250 / deviation)
     assert rehearsal.risk(plan, 0, found) == pytest.approx(expected, rel=1e-9)
     half = Rehearsal("other groups", [replace(stand_in, noise=0.5)], [("a", "b")], bias=250)
-    assert half.risk(plan, 0, found) == pytest.approx(expected**0.5, rel=1e-9)  # the real noise is twice as large
+    twice = 2 * norm.sf(250 / (2 * deviation))  # the real noise is twice as large
+    assert half.risk(plan, 0, found) == pytest.approx(twice, rel=1e-9)
 
 
 def test_errors_of_halves_are_scaled_back(data, same_places):
