@@ -35,7 +35,6 @@ from prade.estimating.levels.tree import LevelPosterior
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.planning.task import Target
-from prade.privacy.noise_law import GAUSSIAN
 from prade.release.release import Release
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
 from prade.scoring.evaluation import PublicBaseline
@@ -153,9 +152,10 @@ class Rehearsal:
     def risk(self, plan: Plan, stand_in: int = 0, known: LevelPosterior | None = None) -> float:
         """P: the chance that a group's number of rows is off by `bias`.
 
-        `known` is what a rehearsal found, which also knows how far off that is; many answers tell it, so that its error
-        is Gaussian. Without it, the error is that of noisy numbers and sums of tables, of the law of the plan's noise,
-        drawn towards what is expected of groups that differ as the stand-in's do.
+        Its error is taken to have the law of the plan's noise: with Laplace noise, one group in a hundred was off by
+        more than a Gaussian error explains (ACS, epsilon 0.1). `known` is what a rehearsal found, which also knows how
+        far off that is. Without it, the error is that of noisy numbers and sums of tables, drawn towards what is
+        expected of groups that differ as the stand-in's do.
         """
         if self.bias is None or len(plan.levels) - 1 in plan.published:
             return 0.0
@@ -166,7 +166,7 @@ class Rehearsal:
             expected = max(float(np.mean(known.rows_variance[choosing])), 1e-300)
             wrong = float(np.mean(off_by[choosing] ** 2)) / expected
             # in the real run, noise is larger by 1 / chosen.noise
-            law, variance = GAUSSIAN, max(wrong, 1.0) * known.rows_variance / chosen.noise**2
+            variance = max(wrong, 1.0) * known.rows_variance / chosen.noise**2
         else:
             told = PreciseMean(1)
             for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
@@ -178,8 +178,8 @@ class Rehearsal:
             away = chosen.rows - sizes * (chosen.rows.sum() / sizes.sum())
             # this year's number and last year's are both samples: their difference has the variance 2 rows
             spread = np.maximum(2.0 * chosen.rows, float(np.mean(away**2)))
-            law, variance = plan.law, spread * told.variance / (spread + told.variance)
-        return float(np.mean(law.beyond(self.bias / np.sqrt(np.maximum(variance, 1e-300)))))
+            variance = spread * told.variance / (spread + told.variance)
+        return float(np.mean(plan.law.beyond(self.bias / np.sqrt(np.maximum(variance, 1e-300)))))
 
     def public_errors(self, stand_in: int = 0, *, fresh: bool = False) -> Floats:
         """The errors of the public baseline in the same groups as those of `errors`."""
