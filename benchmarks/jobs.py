@@ -39,7 +39,7 @@ from prade.scoring.score import Score, chosen_pairs, score
 from prade.tuning.tune import Tuned, tune
 
 THREADS = cores()
-TUNING = 120  # effort
+TUNING = 30  # effort
 PATIENCE = 3600  # seconds that it may take on a busy machine
 ALGORITHM_2 = "baselines"  # a room that decides none of prade's own results
 ONLY_SHOW = "cli", "reporting"  # rooms that decide no result

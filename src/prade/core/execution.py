@@ -31,7 +31,7 @@ Value = TypeVar("Value")
 Pool = TypeVar("Pool", bound=Executor)
 Progress = Callable[[str, float, float], None]  # task, done, total
 
-EFFORT = 120.0  # counted work of the tuner: 1 is about what two idle cores do in a second
+EFFORT = 30.0  # counted work of the tuner: 1 is about what two idle cores do in a second
 AHEAD = 2  # tasks per worker that are submitted before their results are needed
 MUST_AGREE = ("prade", "numpy", "scipy", "numba")  # what the last bit of a result may depend on
 HEARTBEAT = 10.0  # seconds
