@@ -2,7 +2,7 @@
 
 The people are invented; version 0.9.0 (commit 12f3de0) made the folder. Its noise cannot be drawn again; everything
 that follows from it is worked out again and compared with the folder `estimates`: rows exactly, numbers up to the
-rounding of another processor. Version 0.10 estimates by another model, so that its estimates are not those that version
+rounding of another processor. Version 0.11 estimates by another model, so that its estimates are not those that version
 0.9 wrote. After a change that is meant, this writes what is expected anew:
 
     PYTHONPATH=src .venv/bin/python tests/golden/test_release_of_version_0_9.py
