@@ -160,11 +160,13 @@ class _Block:
         one_row[unseen] = HIDDEN / self.variation.rows
         known = self.variation.variation
         spread = float(np.trace(known.between)) / max(float(np.trace(known.within)), 1e-300)
-        between = np.maximum(further.between_variance, further.explained)  # B_QQ is cut as that of measured cells is
-        between[unseen] = spread * one_row[unseen]
         each = np.zeros((3, len(self.recurs), len(one_row)))
         with single_threaded_blas():
             moved = further.within @ self.inverse
+            # as far as a cell is made of measured ones, B_QQ is cut as theirs is
+            made_of = np.einsum("ij,ij->i", moved, further.within) / np.maximum(further.within_variance, SMALLEST)
+            between = np.maximum(further.between_variance, np.clip(made_of, 0.0, 1.0) * further.explained)
+            between[unseen] = spread * one_row[unseen]
             for kind, model in self.kinds.items():
                 each[:, self.recurs == kind] = model.errors(further, moved, one_row, between)
         # a row may be in no cell
