@@ -24,6 +24,7 @@ from prade.core.execution import cores, finishing, shutting_down
 from prade.core.interrupts import held_back, second_ends
 from prade.data.read.tables import write_table
 from prade.examples import census_like
+from worlds.commands import call
 from worlds.counting import duckdb_file
 from worlds.plans import TOWN_PLAN, ledger_for
 from worlds.processes import started
@@ -227,13 +228,11 @@ def release(tmp_path_factory):
     write_table(data.groups.group_by(["STATE", "PLACE"]).aggregate([]), folder / "places.csv")
     data.schema.save(folder / "schema.toml")
     given = ["--schema", "schema.toml", "--public", "public.parquet", "--groups", "places.csv"]
-    given = [str(folder / each) if "." in each else each for each in given]
-    plan = ["plan", *given, "--levels", "STATE,PLACE", "--epsilon", "2", "--no-tune", "-o", str(folder / "plan.toml")]
-    measure = ["measure", str(folder / "plan.toml"), str(folder / "private.parquet"), "-o", str(folder / "release")]
-    enter = ["ledger", "open", "private", "--cap", "2", "--ledger", str(folder / "ledger")]
-    for command in (plan, enter, [*measure, "--ledger", str(folder / "ledger")]):
-        done = CliRunner().invoke(cli.program, command)
-        assert done.exit_code == 0, done.output
+    given = [folder / each if "." in each else each for each in given]
+    plan, ledger = folder / "plan.toml", folder / "ledger"
+    call("plan", *given, "--levels", "STATE,PLACE", "--epsilon", 2, "--no-tune", "-o", plan)
+    call("ledger", "open", "private", "--cap", 2, "--ledger", ledger)
+    call("measure", plan, folder / "private.parquet", "-o", folder / "release", "--ledger", ledger)
     return folder / "release"
 
 
@@ -280,9 +279,7 @@ def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release, t
         pytest.skip("on one core, columns are coded without threads")
     place = str(shutil.copytree(release, release.with_name(threads)))  # without estimates that are kept
     interrupted(started(SENT_AT, threads, "estimate", place))
-    done = CliRunner().invoke(cli.program, ["estimate", place])
-    assert done.exit_code == 0, done.output
-    assert "converged" in done.output
+    assert "converged" in call("estimate", place).output
 
 
 AMID_COUNTING = """
@@ -322,8 +319,7 @@ def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reser
     assert [(each.stage, each.kind) for each in entry.failures] == [("count", "KeyboardInterrupt")]
     assert ledger.remaining("private") == Budget.pure(0)
     assert list(folder.iterdir()) == []
-    done = CliRunner().invoke(cli.program, given)
-    assert done.exit_code == 0, done.output
+    call(*given)
     (entry,) = ledger.entries("private")
     assert (entry.state, len(entry.failures), len(entry.resumed)) == ("committed", 1, 1)
 

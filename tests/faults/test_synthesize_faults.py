@@ -5,36 +5,21 @@ and looks at what they left in the release's folder. The release is a real one, 
 """
 
 WORLD = """
-import numpy as np
-import pyarrow as pa
-from prade import Ask, Column, Level, Schema, Workload
+from prade import Ask, Level, Workload
 from prade.estimating.levels.estimates import Estimates, kept_estimates
 from prade.core.execution import Execution
 from prade.release.derived_files import ESTIMATES, KEPT_ESTIMATES, is_kept
 from prade.data.public.public import Public
 from prade.pipeline import sample
 from worlds.plans import ledger_for, plan_of
-from worlds.survey import AGE, PLACE, SEX, STATE
+from worlds.survey import SCHEMA as schema, people
 
-generator = np.random.default_rng(0)
-
-def people(rows, states):
-    age = generator.integers(0, 90, rows)
-    return pa.table({
-        "STATE": generator.choice(states, rows),
-        "PLACE": generator.choice(["p", "q", "r"], rows),
-        "AGE": age,
-        "SEX": generator.integers(1, 3, rows),
-        "WORK": (age > 17) * generator.integers(1, 4, rows),
-    })
-
-schema = Schema([STATE, PLACE, AGE, SEX, Column("WORK", "categorical", values=[0, 1, 2, 3])])
-public = people(600, [3, 4])
+public = people(0, [3, 4], 600, places=("p", "q", "r"))
 ones = Workload.all_marginals(schema, 1)
 groups = {"STATE": [1, 1, 1, 2, 2, 2], "PLACE": ["p", "q", "r"] * 2}
 plan = plan_of(schema, Level("STATE", ones), Level("PLACE", Ask(ones, 3)), groups=groups, budget=2)
 ledger = ledger_for(plan, HERE / "synthesis.ledger")
-release = measure(plan, people(900, [1, 2]), HERE / "first", ledger, execution=Execution(1))
+release = measure(plan, people(1, [1, 2], 900, places=("p", "q", "r")), HERE / "first", ledger, execution=Execution(1))
 FILES = {path.name for path in release.path.iterdir()}
 
 def fresh(name):

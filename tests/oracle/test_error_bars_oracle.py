@@ -31,13 +31,6 @@ def spread(generator, cells, rank):
     return root @ root.T / rank
 
 
-def stated(kind, model, between, within):
-    """Variance, R and S_QQ of the cells after the measured ones, whose covariances are in these matrices."""
-    explained, own = np.diag(between)[AFTER], np.diag(within)[AFTER]
-    further = FurtherVariation(between[AFTER, AT], within[AFTER, AT], explained, explained, own)
-    return kind.errors(further, further.within @ np.linalg.inv(model.within), own, explained)
-
-
 def gains(model, scales, own, typical, noise, n0, told, within):
     """G of a group: what the answers to the cells after the measured ones make of the measured ones."""
     s = own * model.covariance(scales, typical)
@@ -73,7 +66,9 @@ def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups, columns):
     noise = np.outer(1 / rows, generator.uniform(5, 20, MEASURED))
     own = 1.5 ** np.sin(np.arange(groups))  # scales of their own
     kind = _Kind(model, scales, 1.3, 1 / rows, noise, own, np.ones(MEASURED, np.bool_), n0)
-    variance, left, prior = stated(kind, model, between, within)
+    of_groups, of_rows = np.diag(between)[AFTER], np.diag(within)[AFTER]
+    further = FurtherVariation(between[AFTER, AT], within[AFTER, AT], of_groups, of_groups, of_rows)
+    variance, left, prior = kind.errors(further, further.within @ np.linalg.inv(model.within), of_rows, of_groups)
     typical = 1 / np.exp(np.mean(np.log(rows * own)))
     for g in range(groups):
         gain = gains(model, scales, own[g], typical, noise[g], n0, 1.3, within)

@@ -72,16 +72,6 @@ def test_the_covariance_cell_by_cell():
     np.testing.assert_allclose(model.of_cells(some).covariance(scales, 0.01), found[np.ix_(some, some)], rtol=1e-12)
 
 
-def log_density(model, contrasts, known, rate, logarithms, start):
-    """The logarithm of the posterior density of a, b, k and D."""
-    a, b, k = np.exp(logarithms[:3])
-    s = model.covariance(Scales(a, b, k, tuple(logarithms[3:])), rate)
-    first = np.concatenate([np.log([start.a, start.b, start.k]), start.columns])
-    widths = np.array([UNSURE] * 3 + [UNSURE_COLUMNS] * len(start.columns))
-    fit = multivariate_normal(np.zeros(len(s)), s + known).logpdf(contrasts).sum()
-    return fit - float(np.sum(((logarithms - first) / widths) ** 2)) / 2
-
-
 @pytest.mark.parametrize("rows", [0.0, 0.01])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_scales_are_those_of_the_largest_density(seed, rows):
@@ -95,10 +85,13 @@ def test_the_scales_are_those_of_the_largest_density(seed, rows):
     found = fitted_scales(model, deviations_of(raw, noise, rate, shares=shares, rows=rows), START)
 
     contrasts = helmert(groups) @ raw  # of groups: as many as degrees of freedom, each with the variance of one group
-    at = np.array([*np.log([found.a, found.b, found.k]), *found.columns])
+    at, start = (np.array([*np.log([each.a, each.b, each.k]), *each.columns]) for each in (found, START))
 
     def surprise(logarithms):
-        return -log_density(model, contrasts, known, rate, logarithms, START)
+        """Less the logarithm of the posterior density of a, b, k and D."""
+        s = model.covariance(Scales(*np.exp(logarithms[:3]), tuple(logarithms[3:])), rate)
+        fit = multivariate_normal(np.zeros(11), s + known).logpdf(contrasts).sum()
+        return np.sum(((logarithms - start) / ([UNSURE] * 3 + [UNSURE_COLUMNS] * 2)) ** 2) / 2 - fit
 
     best = minimize(surprise, at + 0.3, method="Nelder-Mead", options={"maxiter": 6000, "xatol": 1e-5, "fatol": 1e-7})
     assert surprise(at) <= best.fun + 1e-3

@@ -7,18 +7,13 @@ from prade.estimating.levels.variation import VariationOfCells
 CELLS = 6
 
 
-def truth_of(generator, groups):
-    """Shares that differ between groups in two directions, and the covariance of those differences."""
-    base = np.array([0.3, 0.25, 0.2, 0.12, 0.08, 0.05])
-    directions = np.array([[3, -1, -1, -1, 0, 0], [0, 1, 1, -1, -0.5, -0.5]]) * 0.01
-    return base + generator.normal(size=(groups, 2)) @ directions, directions.T @ directions
-
-
 def variation_of(generator, groups, rows):
-    shares, between = truth_of(generator, groups)
+    """That of groups whose shares differ in two directions, and the true covariance of those differences."""
+    directions = np.array([[3, -1, -1, -1, 0, 0], [0, 1, 1, -1, -0.5, -0.5]]) * 0.01
+    shares = np.array([0.3, 0.25, 0.2, 0.12, 0.08, 0.05]) + generator.normal(size=(groups, 2)) @ directions
     group = np.repeat(np.arange(groups), rows)
     cells = np.concatenate([generator.choice(CELLS, rows, p=each) for each in shares])
-    return VariationOfCells([cells], [CELLS], group, groups, np.ones(len(group))).variation, between
+    return VariationOfCells([cells], [CELLS], group, groups, np.ones(len(group))).variation, directions.T @ directions
 
 
 def distance(found, truth):

@@ -74,7 +74,7 @@ def random_part(rng, schema, sizes, kind):
     """A part, and a function that says which of its cells a row is in (-1 for none)."""
     width = len(sizes)
     if kind == "marginal":
-        chosen = sorted(rng.choice(width, size=rng.integers(1, min(width, 2) + 1), replace=False))
+        chosen = sorted(rng.choice(width, size=rng.integers(1, 3), replace=False))
 
         def cell(row):
             number = 0
@@ -84,17 +84,15 @@ def random_part(rng, schema, sizes, kind):
 
         return Marginal.of(schema, [NAMES[c] for c in chosen]), cell
     if kind == "cells":
-        c, d = sorted(rng.choice(width, size=2, replace=False)) if width > 1 else (0, None)
-        shape = (sizes[c],) if d is None else (sizes[c], sizes[d])
+        c, d = sorted(rng.choice(width, size=2, replace=False))
         n_cells = int(rng.integers(1, 5))
-        table = rng.integers(0, n_cells + 1, size=shape)
+        table = rng.integers(0, n_cells + 1, size=(sizes[c], sizes[d]))
 
         def cell(row):
-            found = table[row[c]] if d is None else table[row[c], row[d]]
+            found = table[row[c], row[d]]
             return -1 if found == n_cells else int(found)
 
-        names = [NAMES[c]] if d is None else [NAMES[c], NAMES[d]]
-        return Cells(names, table, n_cells), cell
+        return Cells([NAMES[c], NAMES[d]], table, n_cells), cell
     c, d = rng.integers(0, width, size=2)
     v, w = int(rng.integers(0, sizes[c])), int(rng.integers(0, sizes[d]))
     first = parse(f"{NAMES[c]} == {v} and {NAMES[d]} <= {w}", schema)
@@ -237,20 +235,16 @@ def kl(q, p):
 
 def costs(case, n0):
     """Per query of MAP's objective over n0: (L1 price, quadratic price), infinite price for an exact answer."""
-    linear, square = [], []
+    prices = []
     for scale, law, part in zip(case.scales, case.laws, case.parts, strict=True):
         for s in np.broadcast_to(scale, part.n_cells):
             if s == 0:
-                linear.append(np.inf)
-                square.append(0.0)
+                prices.append((np.inf, 0.0))
             elif law == "gaussian":
-                variance = s**2 if law == "gaussian" else 2 * s**2
-                linear.append(0.0)
-                square.append(case.total**2 / (2 * variance) / n0)
+                prices.append((0.0, case.total**2 / (2 * s**2) / n0))
             else:
-                linear.append(case.total / s / n0)
-                square.append(0.0)
-    return np.array(linear), np.array(square)
+                prices.append((case.total / s / n0, 0.0))
+    return np.array(prices).T
 
 
 def map_objective(case, q, n0):
@@ -309,18 +303,14 @@ def conic_least_kl(p, A_eq, b_eq, W, y, linear, square, free=None):
         return np.hstack([np.zeros((height, w)) if x is None else x for x, w in columns])
 
     eye = np.eye
-    rows, right, cones = [], [], []
-    equal = [block(q=np.ones((1, n)))]
-    equal_right = [np.ones(1)]
+    rows, right = [block(q=np.ones((1, n)))], [np.ones(1)]
     if len(b_eq):
-        equal.append(block(q=A_eq[:, :n], e=A_eq[:, n:] if extra else None))
-        equal_right.append(b_eq)
+        rows.append(block(q=A_eq[:, :n], e=A_eq[:, n:] if extra else None))
+        right.append(b_eq)
     if s:
-        equal.append(block(q=W[squared], v=-eye(s)))
-        equal_right.append(y[squared])
-    rows += equal
-    right += equal_right
-    cones.append(clarabel.ZeroConeT(sum(len(x) for x in equal_right)))
+        rows.append(block(q=W[squared], v=-eye(s)))
+        right.append(y[squared])
+    cones = [clarabel.ZeroConeT(sum(len(x) for x in right))]
     if extra:
         rows.append(block(e=-eye(extra)))
         right.append(np.zeros(extra))
@@ -335,9 +325,8 @@ def conic_least_kl(p, A_eq, b_eq, W, y, linear, square, free=None):
         rows += [block(t=unit), block(q=-unit), np.zeros((1, width))]
         right += [np.zeros(1), np.zeros(1), np.array([p[j]])]
         cones.append(clarabel.ExponentialConeT())
-    quadratic = np.zeros(width)
+    quadratic = np.concatenate([np.zeros(2 * n + extra + m), 2 * square[squared]])
     price = np.concatenate([np.zeros(n), np.ones(n), np.zeros(extra), linear[absolute], np.zeros(s)])
-    quadratic[2 * n + extra + m :] = 2 * square[squared]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1

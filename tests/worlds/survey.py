@@ -20,12 +20,12 @@ THREE_PLACES = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
 FIVE_PLACES = {"STATE": [1, 1, 1, 2, 2], "PLACE": ["p", "q", "r", "p", "s"]}
 
 
-def people(seed, states, rows, unknown=0.0):
-    """Invented people in the places p and q of these states; the work of a share of them is not known."""
+def people(seed, states, rows, unknown=0.0, places=("p", "q")):
+    """Invented people in the places of these states; the work of a share of them is not known."""
     generator = np.random.default_rng(seed)
     columns = {
         "STATE": generator.choice(states, rows),
-        "PLACE": generator.choice(["p", "q"], rows),
+        "PLACE": generator.choice(places, rows),
         "AGE": generator.integers(0, 90, rows),
         "SEX": generator.integers(1, 3, rows),
     }

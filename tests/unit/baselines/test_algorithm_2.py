@@ -3,7 +3,6 @@
 import json
 from contextlib import chdir
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from prade.planning.task import Target
 from prade.release.terms import Terms
 from prade.sampling.table import method_of
 from worlds.commands import call
+from worlds.releases import answered
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 3, "c": 2})
 GROUPS = {"STATE": [17, 39, 17, 39], "PUMA": [1, 1, 2, 2]}
@@ -43,20 +43,17 @@ def make(public, epsilon=2, unit=None, groups=GROUPS):
 def noisy(plan, seed, totals=None):
     """A release with invented answers: about 1,000 rows a state, 500 a PUMA; `totals` by (level, group) replaced."""
     rng = np.random.default_rng(seed)
-    answers = []
-    for question in plan.questions:
-        n = len(plan.groupings[question.level])
+
+    def answer(question, part, groups):
         rows = 1000 if question.level == 0 else 500
-        counts = [
-            np.rint(rows / part.n_cells * rng.uniform(0.3, 1.7, (n, part.n_cells))).astype(np.int64)
-            - (rng.random((n, part.n_cells)) < 0.1) * rows  # some are far below zero, as noise may make them
-            for part in question.parts
-        ]
+        counts = np.rint(rows / part.n_cells * rng.uniform(0.3, 1.7, (groups, part.n_cells))).astype(np.int64)
+        counts -= (rng.random(counts.shape) < 0.1) * rows  # some are far below zero, as noise may make them
         for (level, group), total in (totals or {}).items():
             if question.is_total and question.level == level:
-                counts[0][group] = total
-        answers.append(tuple(counts))
-    return Release(Path("nowhere"), plan, tuple(answers))
+                counts[group] = total
+        return counts
+
+    return answered(plan, answer)
 
 
 def test_a_quarter_of_epsilon_for_each_question(public):
@@ -105,14 +102,14 @@ def algorithm_1(q, cells, answers, total, seed):
 def algorithm_2(release, public, seed):
     """Weights of the last level's groups."""
     prior = public.prior
-    answered = dict(zip([(q.level, q.is_total) for q in release.plan.questions], release.noisy, strict=True))
+    told = dict(zip([(q.level, q.is_total) for q in release.plan.questions], release.noisy, strict=True))
 
     def level(number, workload, start):
         cells = [part.cells(SCHEMA, prior.codes).astype(int) for part in workload]
         for group, q in enumerate(start):
             own = np.random.SeedSequence([seed, number, group]).generate_state(1)[0]
-            total = max(answered[number, True][0][group, 0], 1)
-            yield algorithm_1(q, cells, [counts[group] for counts in answered[number, False]], total, own)
+            total = max(told[number, True][0][group, 0], 1)
+            yield algorithm_1(q, cells, [counts[group] for counts in told[number, False]], total, own)
 
     states = list(level(0, UPPER, [prior.weights] * 2))
     return list(level(1, LOWER, [states[STATES.index(state)] for state in GROUPS["STATE"]]))
@@ -149,11 +146,8 @@ def test_rows_are_drawn_independently():
     public = Public.of(SCHEMA, {"a": [0, 0], "b": [0, 0], "c": [0, 1]})
     plan = make(public, groups={"STATE": [1] * n, "PUMA": list(range(n))})
     exact = {1: [rows], 2: [rows // 2] * 2, 3: [rows, 0, 0], 9: [rows] + [0] * 8}
-    answers = [
-        tuple(np.tile(exact[part.n_cells], (len(plan.groupings[q.level]), 1)) for part in q.parts)
-        for q in plan.questions
-    ]
-    coded, group = Algorithm2().rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=3)
+    release = answered(plan, lambda _, part, groups: np.tile(exact[part.n_cells], (groups, 1)))
+    coded, group = Algorithm2().rows(release, public, seed=3)
     zeros = np.bincount(group, coded.codes["c"] == 0, n)
     assert abs(zeros.mean() - 50) < 5 * 5 / np.sqrt(n)
     assert 0.7 < zeros.var() / 25 < 1.3  # five standard errors are 0.35

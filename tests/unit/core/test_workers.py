@@ -33,12 +33,6 @@ def die(item):
     os._exit(1)
 
 
-@pytest.fixture(scope="module")
-def pool():
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
-        yield executor
-
-
 @pytest.fixture
 def shared(tmp_path):
     path = tmp_path / "numbers.txt"
@@ -46,33 +40,33 @@ def shared(tmp_path):
     return Shared(opened_from(path), opened_from, path)
 
 
-def test_results_come_in_order_and_are_the_same_everywhere(pool, shared):
-    assert [Execution(3).number, Execution(executor=pool).number] == [3, 2]
+def test_results_come_in_order_and_are_the_same_everywhere(processes, shared):
+    assert [Execution(3).number, Execution(executor=processes).number] == [3, 2]
     expected = [3.0 * item for item in range(20)]
     with ThreadPoolExecutor(3) as threads:
-        for each in (Execution(2), Execution(executor=threads), Execution(executor=pool)):
+        for each in (Execution(2), Execution(executor=threads), Execution(executor=processes)):
             assert [result for result, _, _ in each.map(partial(scaled, shared), range(20))] == expected
 
 
-def test_what_is_shared_stays_here_and_each_process_opens_it_once(pool, shared):
+def test_what_is_shared_stays_here_and_each_process_opens_it_once(processes, shared):
     here = list(Execution(2).map(partial(scaled, shared), range(4)))
     assert {opener for _, opener, _ in here} == {os.getpid()}
-    there = list(Execution(executor=pool).map(partial(scaled, shared), range(20)))
+    there = list(Execution(executor=processes).map(partial(scaled, shared), range(20)))
     assert all(opener == worker != os.getpid() for _, opener, worker in there)
     large = Shared(bytes(10**6), opened_from, "file")
     assert len(pickle.dumps(partial(scaled, large))) < 1_000
 
 
-def test_a_worker_that_cannot_see_the_files_says_so(pool, shared, tmp_path):
+def test_a_worker_that_cannot_see_the_files_says_so(processes, shared, tmp_path):
     (tmp_path / "numbers.txt").unlink()
     with pytest.raises(WorkersError, match=r"the worker on .* cannot find .*numbers\.txt"):
-        list(Execution(executor=pool).map(partial(scaled, shared), range(2)))
+        list(Execution(executor=processes).map(partial(scaled, shared), range(2)))
 
 
-def test_workers_of_other_versions_are_refused(pool, monkeypatch):
+def test_workers_of_other_versions_are_refused(processes, monkeypatch):
     monkeypatch.setattr(workers, "versions", lambda: ("Python 2.7", *workers.MUST_AGREE))
     with pytest.raises(WorkersError, match=r"other versions \(Python 2\.7 here, Python 3"):
-        list(Execution(executor=pool).map(abs, [1]))
+        list(Execution(executor=processes).map(abs, [1]))
 
 
 def test_workers_that_are_gone_are_an_error_in_words():
@@ -90,8 +84,8 @@ def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
             release.wait(10)
         return item
 
-    with ThreadPoolExecutor(2) as pool:
-        results = Execution(executor=pool).map(work, range(100))
+    with ThreadPoolExecutor(2) as processes:
+        results = Execution(executor=processes).map(work, range(100))
         assert next(results) == 0
         results.close()
         release.set()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prade import Level, Plan, Release, Rule, Schema, Unit, Workload
+from prade import Level, Release, Rule, Schema, Workload
 from prade.data.public.public import Public
 from prade.estimating.levels.added_rows import ShownCell, shown_cells, with_extra, with_shown
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
@@ -156,8 +156,8 @@ def test_estimates_reach_people_whom_no_public_row_is_like():
 
 
 def test_nothing_is_added_where_nothing_is_shown_or_wanted():
-    same = counted(release_of().plan, people(5, places=("p",), full=False) | {"STATE": np.ones(3_000, int)},
-                   np.random.default_rng(0))  # fmt: skip
+    table = people(5, places=("p",), full=False) | {"STATE": np.ones(3_000, int)}
+    same = counted(release_of().plan, table, np.random.default_rng(0))
     for release, settings in ((same, Settings()), (release_of(), Settings(unseen=False))):
         found = Estimates.of(release, PUBLIC, settings)
         plain = Estimates.of(release, PUBLIC, replace(settings, unseen=False))
@@ -165,15 +165,11 @@ def test_nothing_is_added_where_nothing_is_shown_or_wanted():
         assert np.array_equal(found.weights(0), plain.weights(0))
 
 
-def folder_of(tmp_path, settings=None):
-    plan = release_of().plan
-    named = Plan(plan.dataset, SCHEMA, plan.budget, Unit(1), plan.levels, plan.groups, settings=settings)
-    return Release.load(write_folder(tmp_path / "release", named, release_of().noisy))
-
-
 @pytest.mark.parametrize("settings", [Settings(), Settings(extra=0.03), Settings(support=600)])
 def test_kept_estimates_and_rows_are_those_that_were_made(tmp_path, settings):
-    release = folder_of(tmp_path, settings)
+    other = release_of()
+    plan = other.plan.changed(settings=settings)
+    release = Release.load(write_folder(tmp_path / "release", plan, other.noisy))
     made = estimates_of(release, PUBLIC)
     assert made.public.added > 0
     kept, from_rows = kept_estimates(release), Estimates.load(release.path / "estimates.parquet", release, PUBLIC)

@@ -2,42 +2,30 @@
 
 import json
 from itertools import pairwise, product
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Ask, Budget, DataError, Level, Plan, Release, Schema, Unit, Workload
+from prade import Ask, DataError, Level, Release, Schema, Workload
 from prade.data.public.public import Public
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates, estimates_of, kept_estimates
 from prade.planning.settings import Settings
 from prade.release.derived_files import ESTIMATES
 from worlds.plans import plan_of
-from worlds.releases import counted
-from worlds.survey import FIVE_PLACES, SCHEMA, THREE_PLACES
+from worlds.releases import answered, counted
+from worlds.survey import FIVE_PLACES, SCHEMA, THREE_PLACES, people
 
 ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("AGE", "WORK")])
 
 
-def public_of(seed=0, rows=400, states=(1, 3)):
+def public_of(seed=0, states=(1, 3)):
     """State 1 has the plan's name, with places p, q and one that the plan does not have."""
-    generator = np.random.default_rng(seed)
-    return Public.of(
-        SCHEMA,
-        {
-            "STATE": generator.choice(states, rows),
-            "PLACE": generator.choice(["p", "q", "z"], rows),
-            "AGE": generator.integers(0, 90, rows),
-            "SEX": generator.integers(1, 3, rows),
-            "WORK": generator.choice(["none", "part", "full"], rows, p=[0.5, 0.2, 0.3]),
-            "W": generator.uniform(0.2, 2.0, rows),
-        },
-        ["STATE", "PLACE"],
-        weight="W",
-    )
+    weights = np.random.default_rng([seed, 1]).uniform(0.2, 2.0, 400)
+    table = people(seed, states, 400, places=("p", "q", "z")).append_column("W", [weights])
+    return Public.of(SCHEMA, table, ["STATE", "PLACE"], weight="W")
 
 
 PUBLIC = public_of()
@@ -59,14 +47,10 @@ def released(plan, seed=0):
     """Noisy counts of people who are somewhat younger than the public ones, and work more."""
     generator = np.random.default_rng(seed + 50)
     place = generator.choice(5, 3000, p=[0.3, 0.2, 0.1, 0.25, 0.15])
-    people = {
-        "STATE": np.array(FIVE_PLACES["STATE"])[place],
-        "PLACE": np.array(FIVE_PLACES["PLACE"])[place],
-        "AGE": generator.integers(0, 80, 3000),
-        "SEX": generator.integers(1, 3, 3000),
-        "WORK": generator.choice(["none", "part", "full"], 3000, p=[0.4, 0.2, 0.4]),
-    }
-    return counted(plan, people, generator)
+    mine = {name: np.array(values)[place] for name, values in FIVE_PLACES.items()}
+    mine |= {"AGE": generator.integers(0, 80, 3000), "SEX": generator.integers(1, 3, 3000)}
+    mine["WORK"] = generator.choice(["none", "part", "full"], 3000, p=[0.4, 0.2, 0.4])
+    return counted(plan, mine, generator)
 
 
 RELEASE = released(survey())
@@ -104,8 +88,8 @@ def test_answers_that_cannot_be_used_leave_the_prior():
     """All public rows in one cell, and the noisy answer says that it is empty."""
     schema = Schema.from_mbi({"a": 2, "b": 2})
     public = Public.of(schema, {"a": [0, 0, 0], "b": [0, 1, 1]})
-    plan = Plan("survey", schema, Budget.pure(1), Unit(1), [Level((), Workload.marginals(schema, ["a"]), total=0)])
-    release = Release(Path("nowhere"), plan, ((np.array([[-5, 12]]),),))
+    plan = plan_of(schema, Level((), Workload.marginals(schema, ["a"]), total=0))
+    release = answered(plan, lambda *_: np.array([[-5, 12]]))
     found = Estimates.of(release, public, Settings(smooth=False, unseen=False))
     assert found.made[0].status == "hopeless"
     np.testing.assert_allclose(found.weights(0), 1 / 3)

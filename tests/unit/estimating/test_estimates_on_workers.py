@@ -1,10 +1,9 @@
 """Estimates made by workers: the same bits on threads and processes, small tasks, and runs that go on after a kill."""
 
 import itertools
-import multiprocessing
 import os
 import shutil
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -28,12 +27,6 @@ SETTINGS = {
 }
 PUBLIC = public()
 RELEASE = release()
-
-
-@pytest.fixture(scope="module")
-def processes():
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield pool
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
@@ -64,14 +57,9 @@ estimates_of(Release.load(sys.argv[1]), public(), execution=Execution(2, progres
 """
 
 
-def killed_run(folder, after):
-    """A real process that estimates, and is killed when this many groups are done."""
-    killed_when_done(RUN, after, folder, after)
-
-
 def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bits(tmp_path, monkeypatch):
     made = release(tmp_path / "release")
-    killed_run(made.path, 50)
+    killed_when_done(RUN, 50, made.path, 50)  # a real process
     unfinished = made.path / UNFINISHED_ESTIMATES
     assert unfinished.is_dir()
     assert not (made.path / ESTIMATES).exists()
@@ -96,7 +84,7 @@ def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bits(tmp_path, mon
 def killed(tmp_path_factory):
     """A release whose estimates were killed when 30 groups were done."""
     folder = tmp_path_factory.mktemp("killed") / "release"
-    killed_run(release(folder).path, 30)
+    killed_when_done(RUN, 30, release(folder).path, 30)
     return folder
 
 

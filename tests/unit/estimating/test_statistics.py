@@ -16,7 +16,7 @@ from prade.queries.query import parse
 from prade.release.derived_files import WEIGHTS
 from worlds.plans import plan_of
 from worlds.releases import invented, write_folder
-from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS
+from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS, people
 
 WAGE = Column("WAGE", "numeric", edges=[10, 20, 50], min=0, max=1000, missing=True)
 SCHEMA = Schema([STATE, PLACE, YEARS, SEX, WORK, WAGE])
@@ -24,17 +24,9 @@ ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("AG
 
 
 def table(seed=0, rows=600):
-    generator = np.random.default_rng(seed)
-    work = generator.choice(["none", "part", "full"], rows, p=[0.5, 0.2, 0.3])
-    wage = np.where(work == "none", np.nan, generator.lognormal(3, 0.8, rows).clip(0, 1000))
-    return {
-        "STATE": generator.choice([1, 3], rows),
-        "PLACE": generator.choice(["p", "q", "z"], rows),
-        "AGE": generator.integers(0, 90, rows),
-        "SEX": generator.integers(1, 3, rows),
-        "WORK": work,
-        "WAGE": wage,
-    }
+    found = people(seed, [1, 3], rows, places=("p", "q", "z"))
+    wage = np.random.default_rng([seed, 1]).lognormal(3, 0.8, rows).clip(0, 1000)
+    return found.append_column("WAGE", [np.where(np.array(found["WORK"]) == "none", np.nan, wage)])
 
 
 PUBLIC = Public.of(SCHEMA, table(), ["STATE", "PLACE"])

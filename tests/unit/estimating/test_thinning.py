@@ -87,17 +87,12 @@ def test_rare_cells_and_small_groups_keep_rows():
     assert len(np.unique(support.public.group)) == len(public.groups)
 
 
-def recurring(places):
-    """A public table in which state 1, place p is also the plan's."""
-    table = people(4, places=places)
-    table["STATE"] = np.where(table["PLACE"] == "p", 1, table["STATE"])
-    public = public_of(table)
-    plan = plan_of(SCHEMA, Level("STATE"), Level("PLACE", ONES), groups=FIVE_PLACES, budget=2)
-    return public, table["PLACE"] == "p", own_rows(public, plan.groupings)
-
-
 def test_rows_of_small_recurring_groups_are_all_kept_with_their_weights():
-    public, mine, own = recurring(("p", *map(str, range(45))))
+    """State 1, place p is also the plan's."""
+    table = people(4, places=("p", *map(str, range(45))))
+    mine = table["PLACE"] == "p"
+    public = public_of({**table, "STATE": np.where(mine, 1, table["STATE"])})
+    own = own_rows(public, release_of().plan.groupings)
     assert 50 < mine.sum() < 125
     assert np.all(own[mine] == mine.sum())
     assert np.all(np.isinf(own[~mine]))

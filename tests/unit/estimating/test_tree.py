@@ -93,10 +93,8 @@ def test_raw_answers_stay_raw():
     schema = Schema.from_mbi({"a": 3, "b": 2})
     plan = plan_of(schema, Level((), Workload.all_marginals(schema, 1), total=0))
     noisy = {("a",): np.array([[70, -10, 60]]), ("b",): np.array([[50, 40]])}
-    release, public = (
-        answered(plan, lambda _, part, __: noisy[part.columns]),
-        public_of({"a": [0, 0, 1], "b": [0, 1, 1]}, schema),
-    )
+    release = answered(plan, lambda _, part, __: noisy[part.columns])
+    public = public_of({"a": [0, 0, 1], "b": [0, 1, 1]}, schema)
     level = tree_of(plan, None, public, Settings(smooth=False, unseen=False), release=release).levels[0]
     np.testing.assert_allclose(level.shares[0] * level.rows[0], [70, -10, 60, 50, 40])
     np.testing.assert_allclose(level.variance[0] * level.rows[0] ** 2, plan.questions[0].variance)

@@ -1,8 +1,7 @@
 """Rows drawn by workers and in batches: the same rows wherever and however often, and runs that go on after a kill."""
 
-import multiprocessing
 import shutil
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from unittest.mock import patch
 
@@ -22,12 +21,6 @@ from worlds.processes import killed_when_done
 
 TABLE = public_table()
 TENTH = 2_000  # rows of a batch: the groups have about 20,000
-
-
-@pytest.fixture(scope="module")
-def processes():
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield pool
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from prade.data.public.public import Public
 from prade.examples import census_like
+from prade.tuning.rehearse import Rehearsal
 
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
@@ -19,6 +21,11 @@ def data():
         public=found.public.select(COLUMNS),
         groups=found.groups.select(LEVELS).group_by(LEVELS).aggregate([]),
     )
+
+
+@pytest.fixture(scope="module")
+def rehearsal(data):
+    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
 
 
 @pytest.fixture(scope="module")

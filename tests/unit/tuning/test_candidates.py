@@ -15,15 +15,9 @@ from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.tuning.candidates import Candidates, Choice, with_least_noise
 from prade.tuning.gain import left_by_noise
-from prade.tuning.rehearse import Rehearsal
 from worlds.plans import plan_of
 
 LEVELS = ["STATE", "PLACE"]
-
-
-@pytest.fixture(scope="module")
-def rehearsal(data):
-    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
 
 
 @pytest.fixture(scope="module")

@@ -35,11 +35,6 @@ def explored(task, data):
     return explore(task, data.public, BUDGETS, effort=1, execution=Execution(1))
 
 
-@pytest.fixture(scope="module")
-def rehearsal(data):
-    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
-
-
 def test_the_errors_are_those_of_separate_rehearsals_with_fresh_noise(explored, rehearsal):
     """The stand-ins, layouts and covariances of one rehearsal served all budgets: a rehearsal of its own agrees."""
     assert [plan.budget for plan in explored.plans] == [Budget.pure(each) for each in BUDGETS]
@@ -58,21 +53,12 @@ def test_the_errors_are_those_of_separate_rehearsals_with_fresh_noise(explored, 
         assert public == pytest.approx(each.expected.prior, abs=1e-6)
 
 
-@pytest.fixture(scope="module")
-def tuner(task, few):
-    return Tuner(replace(task, schema=few.schema), few.public, execution=Execution(1), most_draws=1)
-
-
-@pytest.fixture(scope="module")
-def alone(task, few):
-    """A search at epsilon = 5 by a tuner that served no other budget, from the simplest plan to its end."""
-    tuner = Tuner(replace(task, schema=few.schema), few.public, execution=Execution(1), most_draws=1)
-    return tuner.tune(Budget.pure(5), Effort.of(600))
-
-
-def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(tuner, alone):
-    tuner.tune(Budget.pure(1), Effort.of(0))
-    again = tuner.tune(Budget.pure(5), Effort.of(600))
+def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(task, few):
+    """From the simplest plan to the end of its search."""
+    task, how = replace(task, schema=few.schema), {"execution": Execution(1), "most_draws": 1}
+    used, new = (Tuner(task, few.public, **how) for _ in range(2))
+    used.tune(Budget.pure(1), Effort.of(0))
+    again, alone = (tuner.tune(Budget.pure(5), Effort.of(600)) for tuner in (used, new))
     assert (again.plan, again.settings, again.trials) == (alone.plan, alone.settings, alone.trials)
 
 

@@ -99,21 +99,11 @@ def test_errors_above_the_last_level_are_those_of_the_groups_added_up(rehearsal,
     assert np.array_equal(wanted[:, [1, 3, 4]], near[:, [1, 3, 4]])  # those of the last level
 
 
-def tuned_for(data, *targets, **options):
+def test_the_tuner_spends_on_targets_and_says_their_errors(data):
     """With one draw of noise: more of them take longer, and go the same way."""
-    task = task_of(data, *targets, epsilon=1)
-    return Tuner(task, data.public, bias=None, most_draws=1, **options).tune(task.budget, Effort.of())
-
-
-@pytest.fixture(scope="module")
-def tuned(data):
-    """Without a target, and with one at both levels."""
-    return [
-        tuned_for(data, *targets, execution=Execution(1)) for targets in ([], [Target(["RACE x EMPLOY"], by=LEVELS)])
-    ]
-
-
-def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
+    wanted, how = Target(["RACE x EMPLOY"], by=LEVELS), {"bias": None, "most_draws": 1, "execution": Execution(1)}
+    tasks = [task_of(data, *targets, epsilon=1) for targets in ([], [wanted])]
+    tuned = [Tuner(task, data.public, **how).tune(task.budget, Effort.of()) for task in tasks]
     default, targeted = tuned
     assert targeted.finished
     assert not default.expected.targets
@@ -129,4 +119,4 @@ def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
     said = targeted.expected.targets
     assert [(each.what, each.by) for each in said] == [("RACE x EMPLOY", "STATE"), ("RACE x EMPLOY", "STATE+PLACE")]
     assert all(each.error < each.prior for each in said)
-    assert targeted.plan.task.targets == task_of(data, Target(["RACE x EMPLOY"], by=LEVELS)).targets
+    assert targeted.plan.task.targets == tasks[1].targets

@@ -1,8 +1,7 @@
 """Rehearsals on workers: threads and processes find the same plan, whatever a batch has."""
 
-import multiprocessing
 import pickle
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -16,39 +15,27 @@ from prade.tuning.search import Draw
 from prade.tuning.tune import OnWorkers, Tuner
 
 LEVELS = ["STATE", "PLACE"]
-COLUMNS = ["STATE", "PLACE", "SEX", "RACE"]
 DRAW = Draw(Choice((("SEX",),), ((0, ()),)), 0, 0)
 
 
 @pytest.fixture(scope="module")
-def small(data):
-    return replace(data, schema=data.schema.select(COLUMNS), public=data.public.select(COLUMNS))
+def task(few):
+    return Task("people", few.schema, 5, Unit(1), LEVELS, few.groups)
 
 
-@pytest.fixture(scope="module")
-def task(small):
-    return Task("people", small.schema, 5, Unit(1), LEVELS, small.groups)
-
-
-def outcome(task, small, execution, effort=1.5):
+def outcome(task, few, execution, effort=1.5):
     """All that a search says, with one draw of noise: more take longer, and go the same way."""
-    tuner = Tuner(task, small.public, bias=None, most_draws=1, execution=execution)
+    tuner = Tuner(task, few.public, bias=None, most_draws=1, execution=execution)
     tuned = tuner.tune(task.budget, Effort.of(effort, progress=execution.progress))
     said = tuned.plan, tuned.plan.to_toml(), tuned.settings, tuned.expected, tuned.finished, tuned.trials
     return *said, tuned.effort
 
 
-@pytest.fixture(scope="module")
-def processes():
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield pool
-
-
-def test_threads_and_processes_find_the_same(task, small, processes):
-    here = outcome(task, small, Execution(2))
+def test_threads_and_processes_find_the_same(task, few, processes):
+    here = outcome(task, few, Execution(2))
     with ThreadPoolExecutor(7) as threads:
         for pool in (threads, processes):
-            assert outcome(task, small, Execution(1, pool)) == here
+            assert outcome(task, few, Execution(1, pool)) == here
 
 
 class Noted(Executor):
@@ -65,8 +52,8 @@ class Noted(Executor):
         return done
 
 
-def test_the_public_rows_travel_once_and_without_their_numbers(task, small):
-    tuner, pool = Tuner(task, small.public, execution=Execution(1)), Noted()
+def test_the_public_rows_travel_once_and_without_their_numbers(task, few):
+    tuner, pool = Tuner(task, few.public, execution=Execution(1)), Noted()
     workers = OnWorkers(tuner.stage, Execution(1, pool))
     first, *_ = (next(workers.errors([replace(DRAW, seed=seed)])) for seed in range(3))
     np.testing.assert_array_equal(first, tuner.stage.errors(DRAW))
