@@ -6,6 +6,7 @@ every PUMA, with simulated noise. Nothing here is private, and nothing is protec
     all               the model of `prade.estimating.levels.random_effects`
     b = 0             no column varies on its own
     one scale         all columns have one scale
+    s = 1             no group has a scale of its own
     Gaussian          Laplace noise is taken for Gaussian noise of its variance
 """
 
@@ -61,6 +62,8 @@ def without(part: str) -> Iterator[None]:
             changes.enter_context(patch.object(random_effects.Scales, "before", alone))
         if part == "one scale":
             changes.enter_context(patch.object(random_effects, "UNSURE_COLUMNS", 1e-3))
+        if part == "s = 1":
+            changes.enter_context(patch.object(posterior, "_scale", lambda *_: 1.0))
         if part == "Gaussian":
             changes.enter_context(patch.object(posterior, "SWEEPS", 0))
         yield
@@ -76,7 +79,7 @@ def compared(world: World, epsilon: str, seed: int, shown: int) -> Iterator[list
     pairs = [every[k] for k in np.random.default_rng(0).permutation(len(every))[:PAIRS]]
     release, cells = released(asked, world.groups, world.private, codes, seed), PublicCells(world.public)
     chosen = set(np.linspace(0, len(groups) - 1, shown).astype(int).tolist())
-    for part in ("all", "b = 0", "one scale", "Gaussian"):
+    for part in ("all", "b = 0", "one scale", "s = 1", "Gaussian"):
         with without(part):
             options = {"rough": True, "cells": cells, "execution": Execution(2)}
             descent, began = Descent(release, world.public, Settings(), **options), time.process_time()
