@@ -16,7 +16,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import combinations
+from itertools import combinations, product
 from unittest.mock import patch
 
 import numpy as np
@@ -36,7 +36,7 @@ from simulated import numbers_of, released
 EVERY = {"0.1": 6, "1": 1, "10": 1}  # of the columns, one in so many is asked for
 PAIRS = 30
 NOTHING = 1e-9
-HEAD = ("private state", "eps", "model")
+HEAD = ("private state", "model")
 OF_SHARES = ("one-way error", "inside 95 %", "sd / error")
 
 
@@ -93,7 +93,7 @@ def compared(world: World, epsilon: str, seed: int, shown: int) -> Iterator[list
             ]
         )
         rows = np.bincount(number, minlength=len(groups))
-        line = [str(world.private["STATE"][0].as_py()), epsilon, part]
+        line = [str(world.private["STATE"][0].as_py()), part]
         for level, right in ((0, counts.sum(axis=0)[None] / rows.sum()), (-1, counts / np.maximum(rows, 1)[:, None])):
             error, sd = np.abs(levels[level].shares - right), np.sqrt(levels[level].variance)
             line += [
@@ -115,15 +115,16 @@ def main() -> None:
     parser.add_argument("--shown", type=int, default=30, help="places whose two-way tables are scored")
     options = parser.parse_args()
     need_data()
-    lines: list[list[str]] = []
+    lines: dict[str, list[list[str]]] = {epsilon: [] for epsilon in options.epsilons}
     for world in (each for each in acs(ACS_STATES) if each.name == ACS_STATES):
-        for epsilon in options.epsilons:
-            for seed in range(options.seeds):
-                for line in compared(world, epsilon, seed, options.shown):
-                    lines.append(line)
-                    print(*line, sep=" | ", flush=True)
+        for epsilon, seed in product(options.epsilons, range(options.seeds)):
+            for line in compared(world, epsilon, seed, options.shown):
+                lines[epsilon].append(line)
+                print(epsilon, *line, sep=" | ", flush=True)
     at = [f"{where}: {what}" for where in ("state", "places") for what in OF_SHARES]
-    report("one_model", table([*HEAD, *at, "places: two-way error", "processor seconds"], lines), {"lines": lines})
+    head = [*HEAD, *at, "places: two-way error", "processor seconds"]
+    text = "\n\n".join(f"At ε = {epsilon}:\n\n{table(head, each)}" for epsilon, each in lines.items())
+    report("one_model", text, {"lines": lines})
 
 
 if __name__ == "__main__":
