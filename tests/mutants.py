@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("src", "tests", "pyproject.toml")
+COPIED = ("src", "tests", "benchmarks", "pyproject.toml")
 PASSED, FAILED = 0, 1  # exit codes of pytest; all others mean that the tests could not run
 PATIENCE = 900  # seconds, after which a mutant that hangs is taken for noticed
 FINE = ("killed", "equivalent")
