@@ -41,7 +41,7 @@ from prade.core.compiled import factorised, inverted, solved
 from prade.estimating.levels.random_effects import UNSURE_COLUMNS, with_ridge
 
 SWEEPS, DAMPING = 3, 0.8  # with 30 sweeps and less of each, the errors are the same to three digits
-TRIED = (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0)  # logarithms of s
+LARGEST_SCALE = 3  # of the logarithm of s, either way
 LEAST = 1e-6  # precision of a site, as a share of that of Gaussian noise
 FAR = 30.0  # beyond it, the moments of truncated normal variables come from their series
 SCALE = math.sqrt(0.5)  # b of Laplace noise of standard deviation 1
@@ -112,20 +112,27 @@ def posterior(
 
 
 def _scale(differing: Floats, beside: Floats, away: Floats) -> float:
-    """The most likely s, given deviations with the covariance s F + the rest: the top of a parabola."""
-    size, fits = len(differing), []
-    for logarithm in TRIED:
-        covariance = beside.copy()
-        covariance[:size, :size] += math.exp(logarithm) * differing
-        factor = factorised(with_ridge(covariance))
-        surprise = float(np.sum(solved(factor, away[:, None], half=True) ** 2)) / 2
-        surprise += float(np.log(np.diag(factor)).sum())
-        fits.append(-surprise - (logarithm / UNSURE_COLUMNS) ** 2 / 2)
-    best = min(max(int(np.argmax(fits)), 1), len(TRIED) - 2)
-    below, here, above = fits[best - 1 : best + 2]
-    bend, step = below - 2 * here + above, TRIED[1] - TRIED[0]
-    top = TRIED[best] + (step * (below - above) / (2 * bend) if bend < 0 else 0.0)
-    return math.exp(min(max(top, TRIED[0]), TRIED[-1]))
+    """The most likely s, given deviations with the covariance s F + the rest: the top of a parabola.
+
+    Whole logarithms are tried, outwards from 1 as long as the density rises.
+    """
+    size, fits = len(differing), dict[int, float]()
+    best, wanted = 0, [-1, 0, 1]
+    while wanted:
+        for logarithm in wanted:
+            covariance = beside.copy()
+            covariance[:size, :size] += math.exp(logarithm) * differing
+            factor = factorised(with_ridge(covariance))
+            surprise = float(np.sum(solved(factor, away[:, None], half=True) ** 2)) / 2
+            surprise += float(np.log(np.diag(factor)).sum())
+            fits[logarithm] = -surprise - (logarithm / UNSURE_COLUMNS) ** 2 / 2
+        best = max(fits, key=lambda each: fits[each])
+        wanted = [each for each in (best - 1, best + 1) if each not in fits and abs(each) <= LARGEST_SCALE]
+    best = min(max(best, min(fits) + 1), max(fits) - 1)
+    below, here, above = fits[best - 1], fits[best], fits[best + 1]
+    bend = below - 2 * here + above
+    top = best + ((below - above) / (2 * bend) if bend < 0 else 0.0)
+    return math.exp(min(max(top, -LARGEST_SCALE), LARGEST_SCALE))
 
 
 def _renewed(
