@@ -522,7 +522,7 @@ def _record(where: str, table: dict[str, Any], record: type[Record], *, complete
     types = get_type_hints(record, include_extras=True)
     known: list[Any] = [
         (each.name, types[each.name], *([] if complete or each.default is MISSING else [each.default]))
-        for each in fields(record)  # type: ignore[arg-type]
+        for each in fields(record)  # type: ignore[arg-type]  # every record is a dataclass
     ]
     with within(where):
         read = _read(table, msgspec.defstruct(record.__name__, known, forbid_unknown_fields=True))
